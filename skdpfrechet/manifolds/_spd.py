@@ -1,0 +1,314 @@
+"""Symmetric positive definite matrices with three metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import log
+
+import numpy as np
+
+from skdpfrechet._numerics import (
+    Array,
+    clip_norm,
+    eigh,
+    from_eigen,
+    jacobi_ratio,
+    sqrt_pair,
+    symmetrize,
+    unvecd,
+    vecd,
+)
+from skdpfrechet._validation import check_positive_integer
+from skdpfrechet.manifolds._base import Localization, Manifold
+from skdpfrechet.manifolds._flat import FlatManifold
+
+ASYMMETRY_TOLERANCE = 1e-8
+MAX_LOG_EIGENVALUE = 15.0  # e^{±15}: condition 1e13, still positive definite in float64
+_TINY = np.finfo(float).tiny
+
+
+@dataclass(frozen=True)
+class _SPD(Manifold):
+    """What the three metrics on SPD(p) share: points, their checks, the identity as origin."""
+
+    size: int
+    dim: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        size = check_positive_integer("size", self.size)
+        object.__setattr__(self, "dim", size * (size + 1) // 2)
+
+    @property
+    def point_shape(self) -> tuple[int, ...]:
+        return (self.size, self.size)
+
+    @property
+    def origin(self) -> Array:
+        return np.eye(self.size)
+
+    def violations(self, points: Array) -> Iterator[tuple[Array, str]]:
+        scale = np.abs(points).max(axis=(-1, -2))
+        asymmetry = np.abs(points - np.swapaxes(points, -1, -2)).max(axis=(-1, -2))
+        yield ~(asymmetry <= ASYMMETRY_TOLERANCE * scale), "symmetric matrices"
+        yield (
+            ~is_positive_definite(symmetrize(points)),
+            "positive definite matrices; estimate covariances with Covariances('oas') or another "
+            "shrinkage, or add a small multiple of the identity",
+        )
+
+    def canonical(self, points: Array) -> Array:
+        return symmetrize(points)
+
+
+def is_positive_definite(a: Array) -> Array:
+    """Return whether symmetric matrices are positive definite beyond rounding.
+
+    The Cholesky pivots relative to the diagonal are the shares of variance that the earlier
+    variables leave unexplained: a test that no rescaling of the variables changes.
+    """
+    size = a.shape[-1]
+    diagonal = np.diagonal(a, axis1=-2, axis2=-1)
+    positive = np.asarray((diagonal > 0).all(axis=-1) & np.isfinite(a).all(axis=(-1, -2)))
+    if not positive.all():
+        a = np.where(positive[..., None, None], a, np.eye(size))
+        diagonal = np.diagonal(a, axis1=-2, axis2=-1)
+    root = np.sqrt(diagonal)
+    correlation = a / root[..., :, None] / root[..., None, :]
+    try:
+        pivots = np.diagonal(np.linalg.cholesky(correlation), axis1=-2, axis2=-1) ** 2
+    except np.linalg.LinAlgError:
+        # One failure fails the batch; the eigenvalues then tell which matrices it was.
+        pivots = eigh(correlation)[0]
+    return np.asarray(positive & (pivots > 4 * size * np.finfo(float).eps).all(axis=-1))
+
+
+@dataclass(frozen=True)
+class SPDAffineInvariant(_SPD):
+    """SPD(p) with the affine-invariant metric ``<U, V>_P = tr(P⁻¹ U P⁻¹ V)``.
+
+    A Hadamard space with curvature in [-1/2, 0]. The frame at P is ``P^{1/2} E P^{1/2}`` with E
+    the isometric basis of symmetric matrices, so normal coordinates agree with
+    ``pyriemann.geometry.tangentspace.tangent_space``.
+
+    Parameters
+    ----------
+    size : int
+        Number p of rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdpfrechet.manifolds import SPDAffineInvariant
+    >>> space = SPDAffineInvariant(2)
+    >>> round(float(space.dist(np.eye(2), np.diag([np.e, 1.0]))), 12)
+    1.0
+
+    References
+    ----------
+    .. [1] X. Pennec, P. Fillard, N. Ayache, "A Riemannian framework for tensor computing",
+       International Journal of Computer Vision 66, 2006.
+    """
+
+    @property
+    def sectional_curvature_bounds(self) -> tuple[float, float]:
+        return (0.0, 0.0) if self.size == 1 else (-0.5, 0.0)
+
+    def exp(self, p: Array, v: Array) -> Array:
+        root, inverse_root = sqrt_pair(p)
+        return _congruence(root, _sym_exp(_congruence(inverse_root, v)))
+
+    def exp_coords(self, p: Array, c: Array) -> Array:
+        return _congruence(sqrt_pair(p)[0], _sym_exp(unvecd(c)))
+
+    def log(self, p: Array, q: Array) -> Array:
+        root, inverse_root = sqrt_pair(p)
+        return _congruence(root, _sym_log(_congruence(inverse_root, q)))
+
+    def log_coords(self, p: Array, q: Array) -> Array:
+        return vecd(_sym_log(_congruence(sqrt_pair(p)[1], q)))
+
+    def inner(self, p: Array, u: Array, v: Array) -> Array:
+        return np.asarray((self.coords(p, u) * self.coords(p, v)).sum(axis=-1))
+
+    def dist(self, p: Array, q: Array) -> Array:
+        w, _ = eigh(_congruence(sqrt_pair(p)[1], q))
+        return np.asarray(np.linalg.norm(np.log(np.maximum(w, _TINY)), axis=-1))
+
+    def transport(self, p: Array, q: Array, v: Array) -> Array:
+        root, inverse_root = sqrt_pair(p)
+        w, o = eigh(_congruence(inverse_root, q))
+        carrier = root @ from_eigen(np.sqrt(np.maximum(w, _TINY)), o) @ inverse_root
+        return symmetrize(carrier @ v @ np.swapaxes(carrier, -1, -2))
+
+    def coords(self, p: Array, v: Array) -> Array:
+        return vecd(_congruence(sqrt_pair(p)[1], v))
+
+    def from_coords(self, p: Array, c: Array) -> Array:
+        return _congruence(sqrt_pair(p)[0], unvecd(c))
+
+    def curvature_frame(self, p: Array, v: Array) -> tuple[Array, Array]:
+        w, q = eigh(unvecd(self.coords(p, v)))
+        rows, columns = np.triu_indices(self.size)
+        kappa = -((w[..., rows] - w[..., columns]) ** 2) / 4
+        left, right = np.swapaxes(q, -1, -2)[..., rows, :], np.swapaxes(q, -1, -2)[..., columns, :]
+        basis = symmetrize(left[..., :, None] * right[..., None, :])
+        basis = basis * np.where(rows == columns, 1.0, np.sqrt(2))[:, None, None]
+        return kappa, np.swapaxes(vecd(basis), -1, -2)
+
+    def project_to_ball(
+        self, points: Array, center: Array, radius: float, log_cap: float = np.inf
+    ) -> Array:
+        root, inverse_root = sqrt_pair(center)
+        with np.errstate(all="ignore"):
+            w, q = eigh(_congruence(inverse_root, points))
+            logs = np.clip(np.log(np.maximum(w, _TINY)), -log_cap, log_cap)
+            moved = clip_norm(logs, radius)
+            changed = (moved != np.log(w)).any(axis=-1)
+        inside = _congruence(root, from_eigen(np.exp(moved), q))
+        return np.where(changed[..., None, None], inside, points)
+
+    def saturate(self, p: Array, v: Array) -> Array:
+        w, q = eigh(unvecd(self.coords(p, v)))
+        clipped = np.clip(w, -MAX_LOG_EIGENVALUE, MAX_LOG_EIGENVALUE)
+        return self.from_coords(p, vecd(from_eigen(clipped, q)))
+
+    def localize(self, center: Array) -> Localization:
+        root, inverse_root = sqrt_pair(center)
+
+        def to_model(points: Array) -> Array:
+            with np.errstate(all="ignore"):
+                return _congruence(inverse_root, points)
+
+        def from_model(points: Array) -> Array:
+            return _congruence(root, points)
+
+        return Localization(self, np.eye(self.size), to_model, from_model)
+
+
+@dataclass(frozen=True)
+class SPDLogEuclidean(_SPD, FlatManifold):
+    """SPD(p) with the log-Euclidean metric: the Frobenius metric of matrix logarithms.
+
+    Parameters
+    ----------
+    size : int
+        Number p of rows.
+
+    References
+    ----------
+    .. [1] V. Arsigny et al., "Geometric means in a novel vector space structure on symmetric
+       positive-definite matrices", SIAM J. Matrix Anal. Appl. 29, 2007.
+    """
+
+    def chart(self, points: Array) -> Array:
+        return vecd(_sym_log(points))
+
+    def chart_inverse(self, x: Array) -> Array:
+        w, q = eigh(unvecd(x))
+        # Post-processing of absurdly noisy releases: keep the condition number within float64.
+        middle = np.clip((w[..., -1:] + w[..., :1]) / 2, -600, 600)
+        w = np.clip(w, middle - MAX_LOG_EIGENVALUE, middle + MAX_LOG_EIGENVALUE)
+        return from_eigen(np.exp(w), q)
+
+    def coords(self, p: Array, v: Array) -> Array:
+        slopes, q = _exp_slopes(p)
+        return vecd(_in_basis(q, _in_basis(np.swapaxes(q, -1, -2), v) / slopes))
+
+    def from_coords(self, p: Array, c: Array) -> Array:
+        slopes, q = _exp_slopes(p)
+        return symmetrize(_in_basis(q, _in_basis(np.swapaxes(q, -1, -2), unvecd(c)) * slopes))
+
+
+@dataclass(frozen=True)
+class SPDLogCholesky(_SPD, FlatManifold):
+    """SPD(p) with the log-Cholesky metric: the Euclidean metric of the Cholesky factor, its
+    diagonal on the log scale.
+
+    Coordinates are stored in the order of ``numpy.triu_indices`` of the transposed factor.
+
+    Parameters
+    ----------
+    size : int
+        Number p of rows.
+
+    References
+    ----------
+    .. [1] Z. Lin, "Riemannian geometry of symmetric positive definite matrices via Cholesky
+       decomposition", SIAM J. Matrix Anal. Appl. 40, 2019.
+    """
+
+    def chart(self, points: Array) -> Array:
+        factor = np.linalg.cholesky(points)
+        return self._pack(factor, np.log(np.diagonal(factor, axis1=-2, axis2=-1)))
+
+    def chart_inverse(self, x: Array) -> Array:
+        factor = self._unpack(x)
+        diagonal = np.diagonal(factor, axis1=-2, axis2=-1)
+        middle = np.clip((diagonal.max(axis=-1) + diagonal.min(axis=-1)) / 2, -300, 300)[..., None]
+        half = MAX_LOG_EIGENVALUE / 2
+        factor = self._replace_diagonal(
+            factor, np.exp(np.clip(diagonal, middle - half, middle + half))
+        )
+        return symmetrize(factor @ np.swapaxes(factor, -1, -2))
+
+    def coords(self, p: Array, v: Array) -> Array:
+        factor = np.linalg.cholesky(p)
+        inner = np.linalg.solve(factor, np.swapaxes(np.linalg.solve(factor, v), -1, -2))
+        half = np.tril(inner, -1) + _diagonal_part(inner) / 2
+        differential = factor @ half
+        return self._pack(differential, np.diagonal(half, axis1=-2, axis2=-1))
+
+    def from_coords(self, p: Array, c: Array) -> Array:
+        factor = np.linalg.cholesky(p)
+        change = self._unpack(c)
+        diagonal = np.diagonal(change, axis1=-2, axis2=-1) * np.diagonal(factor, axis1=-2, axis2=-1)
+        change = self._replace_diagonal(change, diagonal)
+        return np.asarray(2 * symmetrize(change @ np.swapaxes(factor, -1, -2)))
+
+    def _pack(self, lower: Array, diagonal: Array) -> Array:
+        rows, columns = np.triu_indices(self.size)
+        out = np.array(np.broadcast_to(lower[..., columns, rows], (*lower.shape[:-2], self.dim)))
+        out[..., rows == columns] = diagonal
+        return out
+
+    def _unpack(self, c: Array) -> Array:
+        rows, columns = np.triu_indices(self.size)
+        lower = np.zeros((*c.shape[:-1], self.size, self.size))
+        lower[..., columns, rows] = c
+        return lower
+
+    def _replace_diagonal(self, lower: Array, diagonal: Array) -> Array:
+        return np.asarray(np.tril(lower, -1) + diagonal[..., None, :] * np.eye(self.size))
+
+
+def _congruence(a: Array, x: Array) -> Array:
+    """Return ``a x aᵀ``, exactly symmetric, for symmetric x."""
+    return symmetrize(a @ x @ np.swapaxes(a, -1, -2))
+
+
+def _in_basis(q: Array, x: Array) -> Array:
+    return np.asarray(q @ x @ np.swapaxes(q, -1, -2))
+
+
+def _diagonal_part(a: Array) -> Array:
+    return np.asarray(a * np.eye(a.shape[-1]))
+
+
+def _sym_log(a: Array) -> Array:
+    w, q = eigh(a)
+    return from_eigen(np.log(np.maximum(w, _TINY)), q)
+
+
+def _sym_exp(a: Array) -> Array:
+    w, q = eigh(a)
+    return from_eigen(np.exp(np.clip(w, log(_TINY), -log(_TINY))), q)
+
+
+def _exp_slopes(p: Array) -> tuple[Array, Array]:
+    """Divided differences of exp at the log-eigenvalues of `p` (Daleckii-Krein), eigenvectors."""
+    w, q = eigh(p)
+    logs = np.log(w)
+    gap = (logs[..., :, None] - logs[..., None, :]) / 2
+    middle = np.sqrt(w[..., :, None]) * np.sqrt(w[..., None, :])
+    return middle * jacobi_ratio(-gap * gap), q
