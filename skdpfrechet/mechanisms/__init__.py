@@ -1,0 +1,16 @@
+"""Noise mechanisms: `release` is the only place where private values meet randomness."""
+
+from skdpfrechet.mechanisms._base import Mechanism
+from skdpfrechet.mechanisms._gaussian import Gaussian, SymmetricGaussian
+from skdpfrechet.mechanisms._projected_gaussian import ProjectedGaussian
+from skdpfrechet.mechanisms._riemannian_gaussian import RiemannianGaussian
+from skdpfrechet.mechanisms._wrapped_gaussian import WrappedGaussian
+
+__all__ = [
+    "Gaussian",
+    "Mechanism",
+    "ProjectedGaussian",
+    "RiemannianGaussian",
+    "SymmetricGaussian",
+    "WrappedGaussian",
+]

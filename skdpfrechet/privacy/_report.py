@@ -1,0 +1,238 @@
+"""What a fit spent, release by release: the printable privacy statement of an estimator."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context
+from typing import Any, overload
+
+from numpy.typing import ArrayLike
+
+from skdpfrechet._validation import check_nonnegative
+from skdpfrechet.privacy._composition import compose
+from skdpfrechet.privacy._gaussian_profile import FloatArray
+from skdpfrechet.privacy._guarantees import GDP
+
+_SHOWN_DELTA = 1e-5
+_BUDGET_RTOL = 1e-9
+_COLUMNS = ("statistic", "mu", "share of mu²", "sensitivity", "noise scale", "mechanism")
+
+
+def _round_up(value: float) -> str:
+    """Four significant digits, never less than the value."""
+    if math.isinf(value):
+        return "inf"
+    return f"{Context(prec=4, rounding=ROUND_CEILING).create_decimal(repr(value)):g}"
+
+
+def _json_number(value: float) -> float | str:
+    return "inf" if math.isinf(value) else value
+
+
+@dataclass(frozen=True)
+class Release:
+    """One noisy statistic: what it cost and how it was made. All fields are public numbers.
+
+    Parameters
+    ----------
+    statistic : str
+        What was released, such as "mean".
+    mu : float
+        The μ spent on it, in [0, ∞].
+    sensitivity : float
+        Largest change of the statistic between neighbours, in the norm of the mechanism.
+    noise_scale : float
+        Scale of the noise, in the units of the statistic.
+    mechanism : str
+        Name of the mechanism.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a number is negative or NaN, or is not a real number.
+
+    Examples
+    --------
+    >>> from skdpfrechet.privacy import Release
+    >>> Release("mean", mu=1.0, sensitivity=0.02, noise_scale=0.02, mechanism="wrapped-gaussian").mu
+    1.0
+    """
+
+    statistic: str
+    mu: float
+    sensitivity: float
+    noise_scale: float
+    mechanism: str
+
+    def __post_init__(self) -> None:
+        for name in ("mu", "sensitivity", "noise_scale"):
+            value = check_nonnegative(name, getattr(self, name), allow_inf=True)
+            object.__setattr__(self, name, value)
+
+
+@dataclass(frozen=True)
+class PrivacyReport:
+    """What one fit spent and what a record risks in total.
+
+    Parameters
+    ----------
+    guarantee : GDP
+        What this fit spent; the number that a ledger adds.
+    releases : tuple of Release
+        Its releases, whose μ² add up to that of `guarantee`.
+    unit : str, default="record"
+        What a neighbour replaces.
+    neighbouring : str, default="replace-one"
+        The neighbouring relation.
+    notes : tuple of str, default=()
+        Sentences printed below the table.
+    void_reason : str, optional
+        Why the guarantee does not hold although noise was added, such as a fixed seed.
+    reused : GDP, optional
+        What an earlier fit spent on a release that this one builds on.
+
+    Attributes
+    ----------
+    total : GDP
+        `guarantee` composed with `reused`; `delta`, `epsilon` and `rho` speak of it.
+    is_private : bool
+        Whether the guarantee holds and is finite.
+
+    Raises
+    ------
+    ValueError
+        If the releases do not add up to `guarantee`.
+    TypeError
+        If `guarantee` or `reused` is not a GDP.
+
+    Notes
+    -----
+    With a `void_reason` the numbers describe the fit as it would have been without that fault.
+
+    Examples
+    --------
+    >>> from skdpfrechet.privacy import GDP, PrivacyReport, Release
+    >>> rows = (
+    ...     Release("mean", 0.8, 0.02, 0.025, "wrapped-gaussian"),
+    ...     Release("second moment", 0.6, 0.03, 0.05, "gaussian"),
+    ... )
+    >>> report = PrivacyReport(GDP(1.0), rows, reused=GDP(0.75))
+    >>> report.total
+    GDP(mu=1.25)
+    >>> round(report.epsilon(1e-5), 4)
+    5.6796
+    """
+
+    guarantee: GDP
+    releases: tuple[Release, ...]
+    unit: str = "record"
+    neighbouring: str = "replace-one"
+    notes: tuple[str, ...] = ()
+    void_reason: str | None = None
+    reused: GDP | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in (("guarantee", self.guarantee), ("reused", self.reused)):
+            if not isinstance(value, GDP) and (name == "guarantee" or value is not None):
+                raise TypeError(f"{name} must be a GDP, got {value!r}.")
+        object.__setattr__(self, "releases", tuple(self.releases))
+        object.__setattr__(self, "notes", tuple(self.notes))
+        spent = math.hypot(*(release.mu for release in self.releases))
+        if self.releases and not math.isclose(spent, self.guarantee.mu, rel_tol=_BUDGET_RTOL / 2):
+            raise ValueError(
+                f"the mu of the releases must compose to {self.guarantee.mu!r}, got {spent!r}."
+            )
+
+    @property
+    def total(self) -> GDP:
+        """`guarantee` composed with `reused`."""
+        return self.guarantee if self.reused is None else compose(self.guarantee, self.reused)
+
+    @property
+    def is_private(self) -> bool:
+        """Whether the guarantee holds and is finite."""
+        return self.void_reason is None and math.isfinite(self.total.mu)
+
+    @property
+    def rho(self) -> float:
+        """ρ of the zero-concentrated differential privacy implied by `total`."""
+        return self.total.rho
+
+    @overload
+    def delta(self, epsilon: float) -> float: ...
+    @overload
+    def delta(self, epsilon: ArrayLike) -> float | FloatArray: ...
+    def delta(self, epsilon: ArrayLike) -> float | FloatArray:
+        """Smallest δ of `total` at this ε; see `gdp_delta`."""
+        return self.total.delta(epsilon)
+
+    @overload
+    def epsilon(self, delta: float) -> float: ...
+    @overload
+    def epsilon(self, delta: ArrayLike) -> float | FloatArray: ...
+    def epsilon(self, delta: ArrayLike) -> float | FloatArray:
+        """Smallest ε of `total` at this δ, rounded up; see `gdp_epsilon`."""
+        return self.total.epsilon(delta)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return strings, booleans, None and finite numbers only; infinity is the string "inf"."""
+        return {
+            "mu": _json_number(self.guarantee.mu),
+            "reused_mu": None if self.reused is None else _json_number(self.reused.mu),
+            "total_mu": _json_number(self.total.mu),
+            "rho": _json_number(self.rho),
+            "is_private": self.is_private,
+            "void_reason": self.void_reason,
+            "unit": self.unit,
+            "neighbouring": self.neighbouring,
+            "releases": [
+                {
+                    key: _json_number(value) if isinstance(value, float) else value
+                    for key, value in vars(release).items()
+                }
+                for release in self.releases
+            ],
+            "notes": list(self.notes),
+        }
+
+    def __str__(self) -> str:
+        lines = []
+        if self.void_reason is not None:
+            lines.append(f"VOID, the guarantee below does not hold: {self.void_reason}")
+        if math.isinf(self.total.mu):
+            lines.append("NOT PRIVATE: mu is infinite, so nothing is promised.")
+        facts = [("guarantee", str(self.guarantee))]
+        if self.reused is not None:
+            facts += [("reused release", str(self.reused)), ("total", str(self.total))]
+        facts += [
+            ("epsilon", f"{_round_up(self.epsilon(_SHOWN_DELTA))} at delta = {_SHOWN_DELTA:g}"),
+            ("unit", self.unit),
+            ("neighbours", self.neighbouring),
+        ]
+        lines += [f"{name:<16}{value}" for name, value in facts]
+        if self.releases:
+            lines += ["", *self._table()]
+        if self.notes:
+            lines += ["", *(f"- {note}" for note in self.notes)]
+        return "\n".join(lines)
+
+    def _table(self) -> list[str]:
+        rows = [_COLUMNS] + [
+            (
+                release.statistic,
+                f"{release.mu:.4g}",
+                self._share(release),
+                f"{release.sensitivity:.4g}",
+                f"{release.noise_scale:.4g}",
+                release.mechanism,
+            )
+            for release in self.releases
+        ]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+
+    def _share(self, release: Release) -> str:
+        if self.guarantee.mu == 0 or math.isinf(self.guarantee.mu):
+            return "-"
+        return f"{100 * (release.mu / self.guarantee.mu) ** 2:.1f} %"

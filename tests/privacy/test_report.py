@@ -1,0 +1,126 @@
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skdpfrechet.privacy import GDP, PrivacyReport, PureDP, Release, compose
+
+ROWS = (
+    Release("mean", 0.8, 0.02, 0.025, "wrapped-gaussian"),
+    Release("second moment", 0.6, 0.03, 0.05, "gaussian"),
+)
+EXACT = (Release("mean", math.inf, 0.02, 0.0, "none"),)
+
+
+def test_prints_an_aligned_table():
+    report = PrivacyReport(GDP(1.0), ROWS, notes=("The centre is public.",))
+    expected = """\
+guarantee       1-GDP
+epsilon         4.378 at delta = 1e-05
+unit            record
+neighbours      replace-one
+
+statistic      mu   share of mu²  sensitivity  noise scale  mechanism
+mean           0.8  64.0 %        0.02         0.025        wrapped-gaussian
+second moment  0.6  36.0 %        0.03         0.05         gaussian
+
+- The centre is public."""
+    assert str(report) == expected
+
+
+@given(st.floats(1e-3, 100))
+def test_printed_epsilon_is_not_below_the_exact_one(mu):
+    report = PrivacyReport(GDP(mu), ())
+    line = next(line for line in str(report).splitlines() if line.startswith("epsilon"))
+    exact = report.epsilon(1e-5)
+    assert exact <= float(line.split()[1]) <= exact * 1.0011
+
+
+def test_reused_release_enters_the_total_but_not_what_the_fit_spent():
+    report = PrivacyReport(GDP(1.0), ROWS, reused=GDP(0.75))
+    assert report.guarantee == GDP(1.0)
+    assert report.total == compose(GDP(1.0), GDP(0.75))
+    assert report.delta(0.5) == GDP(1.25).delta(0.5)
+    assert report.epsilon(1e-6) == GDP(1.25).epsilon(1e-6)
+    assert report.rho == GDP(1.25).rho
+    assert "reused release  0.75-GDP\ntotal           1.25-GDP\n" in str(report)
+
+
+def test_void_guarantee_says_so_first():
+    report = PrivacyReport(GDP(1.0), ROWS, void_reason="random_state is an integer.")
+    assert not report.is_private
+    first = str(report).splitlines()[0]
+    assert first == "VOID, the guarantee below does not hold: random_state is an integer."
+
+
+@pytest.mark.parametrize(
+    "report",
+    [PrivacyReport(GDP(math.inf), EXACT), PrivacyReport(GDP(1.0), ROWS, reused=GDP(math.inf))],
+)
+def test_infinite_mu_is_not_private(report):
+    assert not report.is_private
+    assert str(report).startswith("NOT PRIVATE")
+    assert "inf at delta" in str(report)
+
+
+def test_finite_mu_is_private():
+    assert PrivacyReport(GDP(0.0), ()).is_private
+    assert PrivacyReport(GDP(1.0), ROWS, reused=GDP(2.0)).is_private
+
+
+def test_shares_need_a_finite_positive_budget():
+    idle = PrivacyReport(GDP(0.0), (Release("mean", 0.0, 0.02, math.inf, "gaussian"),))
+    for report in (idle, PrivacyReport(GDP(math.inf), EXACT)):
+        assert "%" not in str(report)
+
+
+def test_to_dict_is_strict_json():
+    report = PrivacyReport(GDP(1.0), ROWS, unit="person", reused=GDP(math.inf), notes=("n",))
+    content = json.loads(json.dumps(report.to_dict(), allow_nan=False))
+    assert content["releases"][1] == {
+        "statistic": "second moment",
+        "mu": 0.6,
+        "sensitivity": 0.03,
+        "noise_scale": 0.05,
+        "mechanism": "gaussian",
+    }
+    del content["releases"]
+    assert content == {
+        "mu": 1.0,
+        "reused_mu": "inf",
+        "total_mu": "inf",
+        "rho": "inf",
+        "is_private": False,
+        "void_reason": None,
+        "unit": "person",
+        "neighbouring": "replace-one",
+        "notes": ["n"],
+    }
+
+
+@pytest.mark.parametrize("mu", [math.sqrt(0.7), 1.0 + 1e-8, math.inf])
+def test_releases_must_add_up(mu):
+    with pytest.raises(ValueError, match="mu of the releases must compose to"):
+        PrivacyReport(GDP(mu), ROWS)
+
+
+def test_rounding_of_the_split_is_forgiven():
+    third = Release("mean", math.sqrt(1 / 3), 0.1, 0.1, "gaussian")
+    assert PrivacyReport(GDP(1.0), [third] * 3).releases == (third, third, third)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: PrivacyReport(PureDP(1.0), ()), TypeError, "guarantee must be a GDP, got PureDP"),
+        (lambda: PrivacyReport(GDP(1.0), (), reused=1.0), TypeError, "reused must be a GDP"),
+        (lambda: Release("mean", -1.0, 0.1, 0.1, "gaussian"), ValueError, "mu must not be neg"),
+        (lambda: Release("mean", 1.0, math.nan, 0.1, "gaussian"), ValueError, "sensitivity must"),
+        (lambda: Release("mean", 1.0, 0.1, "0.1", "gaussian"), TypeError, "noise_scale must"),
+    ],
+)
+def test_refuses_bad_fields_by_name(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
