@@ -84,9 +84,8 @@ def clip_norm(vectors: Array, radius: ArrayLike) -> Array:
     unit_norm = np.linalg.norm(unit, axis=-1, keepdims=True)
     with np.errstate(over="ignore"):
         outside = unit_norm * scale > radius[..., None]
-    return np.where(
-        outside, unit * (radius[..., None] / np.where(scale > 0, unit_norm, 1.0)), vectors
-    )
+    factor = np.where(outside, radius[..., None], 0.0) / np.where(scale > 0, unit_norm, 1.0)
+    return np.where(outside, unit * factor, vectors)
 
 
 # --- symmetric matrices ------------------------------------------------------------------------
@@ -106,7 +105,7 @@ def eigh(a: Array) -> tuple[Array, Array]:
     """
     size = a.shape[-1]
     if size == 1:
-        return a[..., 0], np.ones_like(a)
+        return np.where(np.isfinite(a[..., 0]), a[..., 0], np.nan), np.ones_like(a)
     finite = np.asarray(np.isfinite(a).all(axis=(-1, -2)))
     safe = a if finite.all() else np.where(finite[..., None, None], a, np.eye(size))
     if size == 2:
@@ -128,7 +127,8 @@ def _eigh_2x2(a: Array) -> tuple[Array, Array]:
     middle = (top + bottom) / 2
     # The eigenvalue of smaller modulus comes from the determinant: middle - spread cancels.
     outer = middle + np.where(middle < 0, -spread, spread)
-    inner = (top * bottom - off * off) / np.where(outer != 0, outer, 1.0)
+    divisor = np.where(outer != 0, outer, 1.0)
+    inner = (top / divisor) * bottom - (off / divisor) * off  # products of entries may overflow
     w = np.sort(np.stack([inner, outer], axis=-1), axis=-1)
     angle = np.arctan2(off, half_gap) / 2  # direction of the larger eigenvalue
     cos, sin = np.cos(angle), np.sin(angle)

@@ -27,6 +27,7 @@ __all__ = [
     "extrinsic_mean",
     "float_log_cap",
     "float_log_error",
+    "float_radius_limit",
     "frechet_mean",
     "frechet_mean_paper",
     "hessian",
@@ -179,6 +180,19 @@ def float_log_error(manifold: Manifold, radius: float, n: int) -> float:
     if isinstance(manifold, Sphere):
         return 8 * _EPSILON * (1 + tan(radius))
     return n * _EPSILON * radius
+
+
+def float_radius_limit(manifold: Manifold, n: int) -> float:
+    """Return the radius up to which `float_log_error` stays below a hundredth of 2r/n.
+
+    Finite on hyperbolic space only; SPD matrices are clipped by `float_log_cap` instead.
+    """
+    if not isinstance(manifold, Hyperbolic):
+        return inf
+    limit = 1.0
+    for _ in range(60):  # fixed point of r = ½ log(2r / (100 n (d+1) ε)), a contraction for r > 1
+        limit = max(0.5 * log(2 * limit / (100 * n * (manifold.dim + 1) * _EPSILON)), 1.0)
+    return limit
 
 
 def sphere_chord(distance: float) -> float:

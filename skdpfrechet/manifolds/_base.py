@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdpfrechet._numerics import Array, hessian_deficit, hessian_ratio, jacobi_ratio
+from skdpfrechet._numerics import Array, clip_norm, hessian_deficit, hessian_ratio, jacobi_ratio
 
 
 class Manifold(ABC):
@@ -151,7 +151,7 @@ class Manifold(ABC):
         kappa, basis = self.curvature_frame(p, v)
         parallel = _conjugate(jacobi_ratio(kappa), basis)
         q = self.exp(p, v)
-        axis = np.ndim(q) - len(self.point_shape)
+        axis = -len(self.point_shape) - 1
         ps, qs = np.expand_dims(p, axis), np.expand_dims(q, axis)
         carried = self.coords(qs, self.transport(ps, qs, self.frame(p)))  # rows: transported frame
         return np.asarray(np.swapaxes(carried, -1, -2) @ parallel)
@@ -168,6 +168,8 @@ class Manifold(ABC):
     ) -> Array:
         """Move points outside the closed ball to its boundary, along the geodesic to `center`.
 
+        No record raises or warns: one without a finite logarithm goes to a fixed point of the ball.
+
         Parameters
         ----------
         points : ndarray, shape (..., *point_shape)
@@ -177,19 +179,19 @@ class Manifold(ABC):
             Public bound on the log-eigenvalues relative to `center`, applied before the radius;
             only matrix spaces, whose float64 logarithms need it, look at it.
         """
-        c = self.log_coords(center, points)
-        length = np.linalg.norm(c, axis=-1)
-        outside = length > radius
-        factor = np.where(outside, radius / np.where(outside, length, 1.0), 1.0)
-        moved = self.exp_coords(center, c * factor[..., None])
-        keep = outside.reshape(*outside.shape, *(1,) * len(self.point_shape))
-        return np.where(keep, moved, points)
+        with np.errstate(all="ignore"):
+            c = self.log_coords(center, points)
+        clipped = clip_norm(c, radius)
+        changed = (clipped != c).any(axis=-1)
+        mask = changed.reshape(*changed.shape, *(1,) * len(self.point_shape))
+        return np.where(mask, self.exp_coords(center, clipped), points)
 
     @abstractmethod
-    def violations(self, points: Array) -> Iterator[tuple[Array, str]]:
+    def violations(self, points: Array, epsilon: float = 2.0**-52) -> Iterator[tuple[Array, str]]:
         """Yield masks of points off the manifold, each with the requirement that they violate.
 
-        Later masks may be meaningless where an earlier one is True.
+        Later masks may be meaningless where an earlier one is True. `epsilon` is the rounding unit
+        of the type in which the points were stored.
         """
 
     def contains(self, points: ArrayLike) -> Array:
@@ -201,8 +203,9 @@ class Manifold(ABC):
                 f"got {points.shape}."
             )
         inside = np.ones(points.shape[: points.ndim - len(self.point_shape)], dtype=bool)
-        for mask, _ in self.violations(points):
-            inside &= ~mask
+        with np.errstate(all="ignore"):
+            for mask, _ in self.violations(points):
+                inside &= ~mask
         return inside
 
     def canonical(self, points: Array) -> Array:

@@ -109,5 +109,5 @@ class Euclidean(FlatManifold):
     def from_coords(self, p: Array, c: Array) -> Array:
         return np.broadcast_to(c, np.broadcast_shapes(np.shape(p), np.shape(c)))
 
-    def violations(self, points: Array) -> Iterator[tuple[Array, str]]:
+    def violations(self, points: Array, epsilon: float = 2.0**-52) -> Iterator[tuple[Array, str]]:
         yield np.asarray(~np.isfinite(points).all(axis=-1)), "finite numbers"

@@ -53,7 +53,7 @@ class Hyperbolic(Manifold):
 
     @property
     def origin(self) -> Array:
-        return np.eye(self.dim + 1)[0]
+        return np.asarray(np.eye(self.dim + 1)[0])
 
     def exp(self, p: Array, v: Array) -> Array:
         return self.exp_coords(p, self.coords(p, v))
@@ -70,7 +70,8 @@ class Hyperbolic(Manifold):
         y = self._unboost(p, q)
         length = np.linalg.norm(y, axis=-1, keepdims=True)
         small = length > 0
-        return np.where(small, np.arcsinh(length) / np.where(small, length, 1.0), 1.0) * y
+        ratio = np.where(small, np.arcsinh(length) / np.where(small, length, 1.0), 1.0)
+        return np.asarray(ratio * y)
 
     def inner(self, p: Array, u: Array, v: Array) -> Array:
         return np.asarray((u * v).sum(axis=-1) - 2 * u[..., 0] * v[..., 0])
@@ -93,10 +94,10 @@ class Hyperbolic(Manifold):
     def mean_squared_distance_hessian(self, p: Array, c: Array) -> Array:
         return constant_curvature_mean_hessian(-1.0, c)
 
-    def violations(self, points: Array) -> Iterator[tuple[Array, str]]:
+    def violations(self, points: Array, epsilon: float = 2.0**-52) -> Iterator[tuple[Array, str]]:
         square = (points[..., 1:] ** 2).sum(axis=-1)
         yield (
-            ~(np.abs(points[..., 0] - np.sqrt(1 + square)) <= 1e-8 * points[..., 0]),
+            ~(np.abs(points[..., 0] - np.sqrt(1 + square)) < 1e-8 * points[..., 0]),
             "points (x0, x) of the hyperboloid, x0 = sqrt(1 + |x|²)",
         )
 

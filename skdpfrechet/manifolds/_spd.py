@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from math import log
+from math import exp, log
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from skdpfrechet.manifolds._flat import FlatManifold
 ASYMMETRY_TOLERANCE = 1e-8
 MAX_LOG_EIGENVALUE = 15.0  # e^{±15}: condition 1e13, still positive definite in float64
 _TINY = np.finfo(float).tiny
+_HALVINGS = 50  # e^15 / 2^50 = 3e-9: a matrix that is diagonal in all but name
 
 
 @dataclass(frozen=True)
@@ -47,10 +48,10 @@ class _SPD(Manifold):
     def origin(self) -> Array:
         return np.eye(self.size)
 
-    def violations(self, points: Array) -> Iterator[tuple[Array, str]]:
+    def violations(self, points: Array, epsilon: float = 2.0**-52) -> Iterator[tuple[Array, str]]:
         scale = np.abs(points).max(axis=(-1, -2))
         asymmetry = np.abs(points - np.swapaxes(points, -1, -2)).max(axis=(-1, -2))
-        yield ~(asymmetry <= ASYMMETRY_TOLERANCE * scale), "symmetric matrices"
+        yield ~(asymmetry <= max(ASYMMETRY_TOLERANCE, 4 * epsilon) * scale), "symmetric matrices"
         yield (
             ~is_positive_definite(symmetrize(points)),
             "positive definite matrices; estimate covariances with Covariances('oas') or another "
@@ -239,7 +240,7 @@ class SPDLogCholesky(_SPD, FlatManifold):
     """
 
     def chart(self, points: Array) -> Array:
-        factor = np.linalg.cholesky(points)
+        factor = _cholesky(points)
         return self._pack(factor, np.log(np.diagonal(factor, axis1=-2, axis2=-1)))
 
     def chart_inverse(self, x: Array) -> Array:
@@ -247,10 +248,17 @@ class SPDLogCholesky(_SPD, FlatManifold):
         diagonal = np.diagonal(factor, axis1=-2, axis2=-1)
         middle = np.clip((diagonal.max(axis=-1) + diagonal.min(axis=-1)) / 2, -300, 300)[..., None]
         half = MAX_LOG_EIGENVALUE / 2
-        factor = self._replace_diagonal(
-            factor, np.exp(np.clip(diagonal, middle - half, middle + half))
-        )
-        return symmetrize(factor @ np.swapaxes(factor, -1, -2))
+        diagonal = np.exp(np.clip(diagonal, middle - half, middle + half))
+        # Rows so long that the diagonal drowns in rounding would make a singular matrix.
+        below = clip_norm(np.tril(factor, -1), exp(MAX_LOG_EIGENVALUE) * diagonal)
+        points = self._product(below, diagonal)
+        for _ in range(_HALVINGS):
+            singular = ~is_positive_definite(points)
+            if not singular.any():
+                break
+            below = np.where(singular[..., None, None], below / 2, below)
+            points = self._product(below, diagonal)
+        return points
 
     def coords(self, p: Array, v: Array) -> Array:
         factor = np.linalg.cholesky(p)
@@ -278,6 +286,10 @@ class SPDLogCholesky(_SPD, FlatManifold):
         lower[..., columns, rows] = c
         return lower
 
+    def _product(self, lower: Array, diagonal: Array) -> Array:
+        factor = self._replace_diagonal(lower, diagonal)
+        return symmetrize(factor @ np.swapaxes(factor, -1, -2))
+
     def _replace_diagonal(self, lower: Array, diagonal: Array) -> Array:
         return np.asarray(np.tril(lower, -1) + diagonal[..., None, :] * np.eye(self.size))
 
@@ -285,6 +297,20 @@ class SPDLogCholesky(_SPD, FlatManifold):
 def _congruence(a: Array, x: Array) -> Array:
     """Return ``a x aᵀ``, exactly symmetric, for symmetric x."""
     return symmetrize(a @ x @ np.swapaxes(a, -1, -2))
+
+
+def _cholesky(a: Array) -> Array:
+    """Batched Cholesky factors, NaN where a matrix has none."""
+    try:
+        return np.linalg.cholesky(a)
+    except np.linalg.LinAlgError:
+        factors = np.full(a.shape, np.nan)
+        for index in np.ndindex(a.shape[:-2]):
+            try:
+                factors[index] = np.linalg.cholesky(a[index])
+            except np.linalg.LinAlgError:
+                continue
+        return factors
 
 
 def _in_basis(q: Array, x: Array) -> Array:

@@ -109,16 +109,17 @@ class Sphere(Manifold):
     def project_to_ball(
         self, points: Array, center: Array, radius: float, log_cap: float = np.inf
     ) -> Array:
-        s = angle_between(center, points)
-        v = self.log(center, points)
-        length = np.linalg.norm(v, axis=-1, keepdims=True)
+        with np.errstate(all="ignore"):
+            s = angle_between(center, points)
+            v = self.log(center, points)
+            length = np.linalg.norm(v, axis=-1, keepdims=True)
         # The antipode of the centre has no direction: it goes to one fixed boundary point.
         fixed = self.from_coords(center, np.eye(self.dim)[0])
         unit = np.where(length > 0, v / np.where(length > 0, length, 1.0), fixed)
         boundary = np.cos(radius) * center + np.sin(radius) * unit
-        return np.where((s > radius)[..., None], boundary, points)
+        return np.where((s <= radius)[..., None], points, boundary)  # NaN moves too
 
-    def violations(self, points: Array) -> Iterator[tuple[Array, str]]:
+    def violations(self, points: Array, epsilon: float = 2.0**-52) -> Iterator[tuple[Array, str]]:
         norm = np.linalg.norm(points, axis=-1)
         yield norm == 0, "directions of non-zero length; a zero vector has no direction"
         yield (

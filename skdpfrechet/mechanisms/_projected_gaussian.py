@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import log, pi, sqrt
 
 import numpy as np
-from scipy.special import log_ndtr
 
 from skdpfrechet import sensitivity as sensitivities
 from skdpfrechet._numerics import Array
@@ -67,31 +67,38 @@ class ProjectedGaussian(Mechanism):
         return self.manifold.canonical(noisy)
 
     def log_density(self, center: Array, x: Array) -> Array:
-        # ∫_0^∞ t^d φ(t - a) dt with a = <x, η>/σ, by the recursion of Gaussian moments in logs.
+        # The ambient density integrated along the ray through x: t^d φ(t - a) with a = <x, η>/σ.
         dim = self.manifold.dim
         cosine = (center * x).sum(axis=-1)
         a = cosine / self.sigma
         sine_squared = ((x - cosine[..., None] * center) ** 2).sum(axis=-1)
         radial = _log_radial_moment(a, dim)
-        return np.asarray(radial - sine_squared / (2 * self.sigma**2) - dim / 2 * np.log(2 * np.pi))
+        return np.asarray(radial - sine_squared / (2 * self.sigma**2) - dim / 2 * log(2 * pi))
 
 
 def _log_radial_moment(a: Array, power: int) -> Array:
-    """Return ``log ∫_0^∞ t^power exp(-(t - a)²/2)/√(2π) dt``, by Gauss-Legendre around the mode."""
-    if power == 0:
-        return np.asarray(log_ndtr(a))
-    mode = (a + np.sqrt(a * a + 4 * power)) / 2
-    width = 1 / np.sqrt(1 + power / mode**2)
+    """Return ``log ∫_0^∞ t^power exp(-(t - a)²/2)/√(2π) dt``, by Gauss-Legendre around the mode.
+
+    At the mode m, ``m - a = power/m``; at ``m + x`` the integrand is smaller by the factor
+    ``exp(-x²/2 - power (x/m - log(1 + x/m)))``, whose logarithm is at most
+    ``-max(x²/2, power (x/m)²/(2 + 2x/m))`` for x > 0 and ``-(1 + power/m²) x²/2`` for x < 0.
+    """
+    larger = (np.abs(a) + np.hypot(a, 2 * np.sqrt(power))) / 2
+    mode = np.where(a < 0, power / larger, larger)
+    cut = 45.0
+    left = np.minimum(mode, np.sqrt(2 * cut / (1 + power / mode**2)))
+    right = np.minimum(sqrt(2 * cut), mode * (cut + sqrt(cut * (cut + 2 * power))) / power)
     nodes, weights = np.polynomial.legendre.leggauss(200)
-    low = np.maximum(mode - 12 * width, 0.0)
-    half = (mode + 12 * width - low) / 2
-    t = low[..., None] + half[..., None] * (nodes + 1)
-    logs = power * np.log(t) - (t - a[..., None]) ** 2 / 2
-    top = logs.max(axis=-1)
-    total = (weights * np.exp(logs - top[..., None])).sum(axis=-1) * half
-    return np.asarray(top + np.log(total) - np.log(2 * np.pi) / 2)
+    x = -left[..., None] + (left + right)[..., None] * (nodes + 1) / 2
+    y = x / mode[..., None]
+    total = np.exp(-x * x / 2 - power * (y - np.log1p(y))) @ weights * (left + right) / 2
+    top = power * np.log(mode) - (power / mode) ** 2 / 2
+    return np.asarray(top + np.log(total) - log(2 * pi) / 2)
 
 
 def _require_sphere(manifold: Manifold) -> None:
     if not isinstance(manifold, Sphere):
-        raise ValueError(f"mechanism 'projected-gaussian' requires a sphere, got {manifold!r}.")
+        raise ValueError(
+            f"mechanism 'projected-gaussian' requires a sphere, got {manifold!r}; "
+            "use 'wrapped-gaussian' there."
+        )

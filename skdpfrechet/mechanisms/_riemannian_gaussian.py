@@ -24,36 +24,35 @@ from skdpfrechet.privacy import GDP
 class RiemannianGaussian(Mechanism):
     """Release a point with density proportional to ``exp(-ρ²(x, η)/2σ²)``.
 
-        Parameters
-        ----------
-        manifold : Sphere or flat manifold
-        sigma : float
-            Noise scale, in the units of `Manifold.dist`.
+    Parameters
+    ----------
+    manifold : Sphere or flat manifold
+    sigma : float
+        Noise scale, in the units of `Manifold.dist`.
 
-        Notes
-        -----
-        Neighbouring relation: replace-one, through the sensitivity. μ-GDP with μ = Δ/σ for every Δ and
-        σ on complete homogeneous spaces of sectional curvature ≥ 0 whose geodesics are orbits of
-        isometries; false where the curvature is negative (on the hyperbolic plane Δ = σ = 1 gives 1.161
-        instead of 1), so such spaces are refused.
+    Notes
+    -----
+    Neighbouring relation: replace-one, through the sensitivity. μ-GDP with μ = Δ/σ for every Δ and
+    σ on complete homogeneous spaces of sectional curvature ≥ 0 whose geodesics are orbits of
+    isometries; false where the curvature is negative (on the hyperbolic plane Δ = σ = 1 gives 1.161
+    instead of 1), so such spaces are refused.
 
-        References
-        ----------
-        .. [1] Y. Jiang, X. Chang, Y. Liu, L. Ding, L. Kong, B. Jiang, "Gaussian differential privacy
-           on Riemannian manifolds", NeurIPS 2023.
-        .. [2] Jiang, Chang, Hu, arXiv 2605.14762.
+    References
+    ----------
+    .. [1] Y. Jiang, X. Chang, Y. Liu, L. Ding, L. Kong, B. Jiang, "Gaussian differential privacy
+       on Riemannian manifolds", NeurIPS 2023.
+    .. [2] Jiang, Chang, Hu, arXiv 2605.14762.
 
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from skdpfrechet.manifolds import Sphere
-        >>> from skdpfrechet.mechanisms import RiemannianGaussian
-        >>> from skdpfrechet.mechanisms._sphere_radius import log_radial_integral, sample_sphere_radius
-    from skdpfrechet.privacy import GDP
-        >>> mechanism = RiemannianGaussian.calibrate(Sphere(2), 0.1, GDP(0.5))
-        >>> x = mechanism.release(np.array([0.0, 0.0, 1.0]), np.random.default_rng(0))
-        >>> round(float(np.linalg.norm(x)), 12)
-        1.0
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdpfrechet.manifolds import Sphere
+    >>> from skdpfrechet.mechanisms import RiemannianGaussian
+    >>> from skdpfrechet.privacy import GDP
+    >>> mechanism = RiemannianGaussian.calibrate(Sphere(2), 0.1, GDP(0.5))
+    >>> x = mechanism.release(np.array([0.0, 0.0, 1.0]), np.random.default_rng(0))
+    >>> round(float(np.linalg.norm(x)), 12)
+    1.0
     """
 
     manifold: Manifold

@@ -25,10 +25,14 @@ def _radial_slope(s: float, dim: int, sigma: float) -> float:
 
 
 def _radial_mode(dim: int, sigma: float) -> float:
-    """Return the mode: the slope falls from +∞ at 0 to below 0 at π/2, so the root is bracketed."""
+    """Return the mode: the slope falls from +∞ at 0 to below 0 past π/2, so the root is bracketed.
+
+    At π/2 itself the slope is -π/2σ², which rounding of the tangent hides for large σ.
+    """
     if dim == 1:
         return 0.0
-    return float(brentq(_radial_slope, 1e-300, pi / 2, args=(dim, sigma), xtol=1e-14 * sigma))
+    xtol = 1e-14 * min(sigma, 1.0)
+    return float(brentq(_radial_slope, 1e-300, 2.0, args=(dim, sigma), xtol=xtol))
 
 
 def log_radial_integral(dim: int, sigma: float) -> float:
@@ -36,7 +40,7 @@ def log_radial_integral(dim: int, sigma: float) -> float:
     mode = _radial_mode(dim, sigma)
     # The log density is strongly concave with modulus 1/σ² + (d-1), so this window holds all but
     # a share far below 1e-16 of the mass.
-    reach = 12 / sqrt(1 / sigma**2 + dim - 1)
+    reach = 12 / sqrt(1 / sigma**2 + (dim - 1))
     low, high = max(mode - reach, 0.0), min(mode + reach, pi)
     nodes, weights = np.polynomial.legendre.leggauss(200)
     s = low + (high - low) * (nodes + 1) / 2
@@ -95,21 +99,22 @@ class _TangentEnvelope:
         knots.append(pi)
         self.low, self.high = np.array(knots[:-1]), np.array(knots[1:])
         self.slope, self.height = np.array(slopes), np.array(heights)
-        self.point, self.top = np.array(points), top
-        width = self.high - self.low
-        start = self.height + self.slope * (self.low - self.point) - top
-        growth = self.slope * width
-        safe = np.where(self.slope != 0, self.slope, 1.0)
-        mass = np.exp(start) * np.where(self.slope != 0, np.expm1(growth) / safe, width)
+        self.point = np.array(points)
+        # Each piece decays exponentially from its higher end, which never overflows.
+        self.anchor = np.where(self.slope > 0, self.high, self.low)
+        start = self.height + self.slope * (self.anchor - self.point) - top
+        width, rate = self.high - self.low, np.abs(self.slope)
+        safe = np.where(rate > 0, rate, 1.0)
+        mass = np.exp(start) * np.where(rate > 0, -np.expm1(-rate * width) / safe, width)
         self.share = np.cumsum(mass) / mass.sum()
 
     def __call__(self, dim: int, sigma: float, size: int, rng: np.random.Generator) -> Array:
         piece = np.searchsorted(self.share[:-1], rng.random(size))
         slope, width = self.slope[piece], (self.high - self.low)[piece]
-        u = rng.random(size)
-        safe = np.where(slope != 0, slope, 1.0)
-        offset = np.where(slope != 0, np.log1p(u * np.expm1(slope * width)) / safe, u * width)
-        s = self.low[piece] + offset
+        u, rate = rng.random(size), np.abs(slope)
+        safe = np.where(rate > 0, rate, 1.0)
+        way = np.where(rate > 0, -np.log1p(u * np.expm1(-rate * width)) / safe, u * width)
+        s = self.anchor[piece] + np.where(slope > 0, -way, way)
         envelope = self.height[piece] + slope * (s - self.point[piece])
         with np.errstate(divide="ignore"):
             log_u = np.log(rng.random(size))

@@ -1,0 +1,72 @@
+"""What both estimators share: parameters, tags, the prelude of `fit`, names of outputs."""
+
+from __future__ import annotations
+
+from math import inf
+
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from skdpfrechet._numerics import Array
+from skdpfrechet._validation import check_open_unit
+from skdpfrechet.estimators._records import check_on_manifold, read_records
+from skdpfrechet.manifolds import Manifold
+from skdpfrechet.manifolds._resolve import point_ndim
+from skdpfrechet.privacy import GDP, PrivacyReport, Release
+
+CALIBRATIONS = ("sharp", "paper")
+CLIPPING_NOTE = "the estimand is that of the law of the records projected to the public ball"
+
+
+class _DPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Base of the private estimators."""
+
+    manifold: str | Manifold
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        matrices = _safe_point_ndim(self.manifold) == 2
+        tags.input_tags.two_d_array = not matrices
+        tags.input_tags.three_d_array = matrices
+        tags.non_deterministic = getattr(self, "random_state", None) is None
+        return tags
+
+    def _check_choices(self) -> float | None:
+        """Validate the parameters that need no data; return the confidence level."""
+        if not isinstance(self.calibration, str) or self.calibration not in CALIBRATIONS:
+            names = ", ".join(repr(name) for name in CALIBRATIONS)
+            raise ValueError(f"calibration must be one of {names}, got {self.calibration!r}.")
+        if self.confidence_level is None:
+            return None
+        return check_open_unit("confidence_level", self.confidence_level)
+
+    def _read_for_transform(self, X) -> Array:
+        """Return records on the fitted manifold."""
+        check_is_fitted(self)
+        X, epsilon = read_records(self, X, reset=False)
+        return check_on_manifold(self.manifold_, X, "X", epsilon)
+
+
+def make_report(
+    mu: float,
+    releases: list[Release],
+    void_reason: str | None,
+    notes: tuple[str, ...] = (),
+    reused: GDP | None = None,
+) -> PrivacyReport:
+    """Return the privacy report of one fit."""
+    return PrivacyReport(
+        guarantee=GDP(mu),
+        releases=tuple(releases),
+        notes=(*notes, CLIPPING_NOTE),
+        void_reason=None if mu == inf else void_reason,
+        reused=reused,
+    )
+
+
+def _safe_point_ndim(manifold: object) -> int:
+    """Tags are read before parameters are validated, so a bad one counts as vectors here."""
+    try:
+        return point_ndim(manifold)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return 1

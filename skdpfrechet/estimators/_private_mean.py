@@ -1,0 +1,64 @@
+"""Release of the Fréchet mean of records in a ball."""
+
+from __future__ import annotations
+
+from math import inf
+
+import numpy as np
+
+from skdpfrechet import sensitivity
+from skdpfrechet._numerics import Array
+from skdpfrechet._solvers import frechet_mean
+from skdpfrechet.estimators._mechanisms import calibrate
+from skdpfrechet.estimators._records import BallProblem
+from skdpfrechet.inference import MeanRelease
+from skdpfrechet.privacy import GDP, Release
+
+
+def release_mean(
+    problem: BallProblem,
+    mu: float,
+    mechanism: str,
+    calibration: str,
+    rng: np.random.Generator,
+    void_reason: str | None,
+) -> tuple[MeanRelease, Array, Release]:
+    """Return the release, the released point in the model, and its row of the report."""
+    local = problem.local
+    scale, tolerance = mean_sensitivity(problem, calibration)
+    noise = calibrate(mechanism, local.model, local.origin, scale, GDP(mu))
+    exact = frechet_mean(
+        local.model,
+        problem.points,
+        local.origin,
+        radius=problem.radius,
+        tolerance=0.0 if mu == inf else tolerance,
+        accept=max(1e-7 * problem.radius, tolerance) if mu == inf else tolerance,
+    )
+    point = noise.release(exact, rng)
+    release = MeanRelease(
+        manifold=problem.manifold,
+        point=local.from_model(point),
+        foot=problem.center,
+        scale=noise.sigma,
+        mechanism=mechanism,
+        guarantee=GDP(mu),
+        void_reason=void_reason,
+    )
+    return release, point, Release("mean", mu, scale, noise.sigma, mechanism)
+
+
+def mean_sensitivity(problem: BallProblem, calibration: str) -> tuple[float, float]:
+    """Return the sensitivity of the computed mean and the residual tolerance it relies on.
+
+    Both from public numbers. The tolerance g never is the residual that was reached: the computed
+    mean is within (g + e)/c of the exact one, e the rounding error of the mean logarithm.
+    """
+    model, radius, n = problem.local.model, problem.radius, problem.n
+    error = sensitivity.float_log_error(model, radius, n)
+    tolerance = max(1e-4 * 2 * radius / n, 1e-9 * radius, error)
+    exact = (
+        sensitivity.frechet_mean_paper if calibration == "paper" else sensitivity.frechet_mean
+    )(model, radius, n)
+    slack = 2 * (tolerance + error) / sensitivity.residual_modulus(model, radius)
+    return min(exact + slack, model.diameter), tolerance

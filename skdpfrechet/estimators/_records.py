@@ -1,0 +1,167 @@
+"""From what the user passes to records that obey the public ball.
+
+No message here depends on the value of a record beyond the documented exceptions: that some record
+is not finite or does not lie on the manifold. No message says which one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.utils.validation import validate_data
+
+from skdpfrechet import sensitivity
+from skdpfrechet._numerics import Array
+from skdpfrechet._validation import check_positive
+from skdpfrechet.manifolds import Localization, Manifold, resolve_manifold
+from skdpfrechet.manifolds._resolve import point_ndim
+
+
+@dataclass(frozen=True, eq=False)
+class BallProblem:
+    """Records in the model of a space, moved into the public ball. Lives during `fit` only."""
+
+    manifold: Manifold
+    center: Array
+    radius: float
+    local: Localization
+    points: Array
+
+    @property
+    def n(self) -> int:
+        return len(self.points)
+
+
+def prepare(estimator, X, radius: float, center, calibration: str) -> BallProblem:
+    """Validate the records and the ball, and move the records into it."""
+    X, epsilon = read_records(estimator, X, reset=True)
+    manifold = resolve_manifold(estimator.manifold, X.shape[1:])
+    radius = check_radius(manifold, radius, calibration, len(X))
+    center = check_center(manifold, center)
+    X = check_on_manifold(manifold, X, "X", epsilon)
+    local = manifold.localize(center)
+    cap = sensitivity.float_log_cap(local.model, radius, len(X))
+    points = local.model.project_to_ball(local.to_model(X), local.origin, radius, cap)
+    return BallProblem(manifold, center, radius, local, points)
+
+
+def read_records(estimator, X, reset: bool) -> tuple[Array, float]:
+    """Return X as float64, and the rounding unit of the type it came in."""
+    ndim = point_ndim(estimator.manifold)
+    if not issparse(X):
+        X = _real(X)
+        if ndim == 2 and np.ndim(X) != 3:
+            raise ValueError(
+                f"X must have shape (n_samples, p, p) for manifold={estimator.manifold!r}, "
+                f"got an array of shape {np.shape(X)}."
+            )
+        if ndim == 2 and X.shape[1] != X.shape[2]:
+            raise ValueError(
+                f"X must contain square matrices for manifold={estimator.manifold!r}, "
+                f"got matrices of shape {X.shape[1:]}."
+            )
+    dtype = getattr(X, "dtype", np.dtype(float))
+    single = isinstance(dtype, np.dtype) and dtype.kind == "f" and dtype.itemsize < 8
+    epsilon = float(np.finfo(dtype).eps) if single else 2.0**-52
+    checked = validate_data(
+        estimator,
+        X,
+        dtype=np.float64,
+        order="C",
+        ensure_2d=ndim == 1,
+        allow_nd=ndim == 2,
+        reset=reset,
+    )
+    return checked, epsilon
+
+
+def _real(X):
+    """Return X unchanged if it converts to real numbers.
+
+    scikit-learn's own messages for complex and for non-numeric input quote the data.
+    """
+    converted, problem = None, None
+    try:
+        converted = np.asarray(X)
+        if converted.dtype.kind == "c":
+            problem = "complex"
+        elif converted.dtype.kind not in "buif":
+            converted = converted.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        problem = "ragged" if converted is None else type(error).__name__
+    # Raised outside the handler: an exception context would carry the original message.
+    if problem == "complex":
+        raise ValueError(
+            "Complex data not supported: X must be real; Hermitian matrices have no space here yet."
+        )
+    if problem == "ragged":
+        raise ValueError("X must be a rectangular array of real numbers.")
+    if problem is not None:
+        raise (TypeError if problem == "TypeError" else ValueError)(
+            "X must contain real numbers only: every argument must be a string or a real number "
+            "that converts to float."
+        )
+    return X if hasattr(X, "iloc") or hasattr(X, "__dataframe__") else converted
+
+
+def check_on_manifold(manifold: Manifold, points: Array, name: str, epsilon: float) -> Array:
+    """Return the points in canonical form; raise if some point is off the manifold."""
+    for mask, requirement in manifold.violations(points, epsilon):
+        if mask.any():
+            raise ValueError(f"{name} must contain {requirement}.")
+    return manifold.canonical(points)
+
+
+def check_center(manifold: Manifold, center) -> Array:
+    """Return the public centre as a point of the manifold, its origin for None."""
+    if center is None:
+        if manifold.origin is None:
+            raise ValueError(
+                f"center must be given on {manifold!r}, which has no natural origin, got None; "
+                "use a direction known without the data, never the sample mean."
+            )
+        return manifold.origin
+    point = np.asarray(center)
+    if point.dtype.kind not in "buif":
+        raise TypeError(f"center must be an array of real numbers, got {type(center).__name__}.")
+    if point.shape != manifold.point_shape:
+        raise ValueError(
+            f"center must have shape {manifold.point_shape} on {manifold!r}, got {point.shape}."
+        )
+    if not np.isfinite(point).all():
+        raise ValueError("center must be finite, got NaN or infinity.")
+    for mask, requirement in manifold.violations(point.astype(float)):
+        if mask.any():
+            raise ValueError(
+                f"center must be a point of {manifold!r}: the space holds {requirement}."
+            )
+    return manifold.canonical(point.astype(float))
+
+
+def check_radius(manifold: Manifold, radius, calibration: str, n: int) -> float:
+    """Return the radius if the theory covers it on this space, and float64 can follow."""
+    value = check_positive("radius", radius)
+    paper = calibration == "paper"
+    limit = (sensitivity.radius_limit_paper if paper else sensitivity.radius_limit)(manifold)
+    if value >= limit:
+        reason = "the printed sensitivity" if paper else "a unique mean"
+        raise ValueError(
+            f"radius must be below {limit:.6g}, the curvature limit of {manifold!r} for {reason}, "
+            f"got {radius!r}."
+        )
+    float_limit = sensitivity.float_radius_limit(manifold, n)
+    if value > float_limit:
+        raise ValueError(
+            f"radius must be at most {float_limit:.4g} on {manifold!r} with n_samples={n}, beyond "
+            f"which float64 cannot hold the sensitivity, got {radius!r}."
+        )
+    return value
+
+
+def check_mu(mu) -> float:
+    """Return μ > 0; infinity asks for the exact, non-private result."""
+    value = check_positive("mu", mu, allow_inf=True)
+    return inf if value == inf else value
