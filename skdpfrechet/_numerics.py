@@ -93,7 +93,7 @@ def clip_norm(vectors: Array, radius: ArrayLike) -> Array:
 
 def symmetrize(a: Array) -> Array:
     """Return the symmetric part of the last two axes."""
-    return np.asarray((a + np.swapaxes(a, -1, -2)) / 2)
+    return np.asarray(a / 2 + np.swapaxes(a, -1, -2) / 2)  # halved first: a sum may overflow
 
 
 def eigh(a: Array) -> tuple[Array, Array]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import inf
+from numbers import Real
 
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
@@ -28,7 +29,8 @@ class _DPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         matrices = _safe_point_ndim(self.manifold) == 2
         tags.input_tags.two_d_array = not matrices
         tags.input_tags.three_d_array = matrices
-        tags.non_deterministic = getattr(self, "random_state", None) is None
+        exact = isinstance(self.mu, Real) and self.mu == inf
+        tags.non_deterministic = self.random_state is None and not exact
         return tags
 
     def _check_choices(self) -> float | None:

@@ -7,6 +7,8 @@ from math import inf, isclose, sqrt
 
 from skdpfrechet._validation import check_open_unit
 
+SMALLEST_MU = 1e-10  # of one release; its noise is 1e10 times the sensitivity
+
 
 def mean_shares(
     mu: float, n: int, calibration: str, split: Mapping[str, float] | None, region: bool
@@ -40,7 +42,15 @@ def variance_shares(
 
 def part(mu: float, share: float) -> float:
     """Return the μ of a release that gets `share` of μ²."""
-    return inf if mu == inf else mu * sqrt(share)
+    if mu == inf:
+        return inf
+    value = mu * sqrt(share)
+    if value < SMALLEST_MU:
+        raise ValueError(
+            f"mu must give every release at least {SMALLEST_MU:g}, below which float64 cannot "
+            f"follow the noise, got mu={mu!r} with a share of {share!r}."
+        )
+    return value
 
 
 def _resolve(default: dict[str, float], split: Mapping[str, float] | None) -> dict[str, float]:

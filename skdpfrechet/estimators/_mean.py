@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from skdpfrechet import sensitivity
 from skdpfrechet._numerics import Array, clip_norm, symmetrize
@@ -14,7 +14,7 @@ from skdpfrechet.estimators._base import _DPEstimator, make_report
 from skdpfrechet.estimators._budget import mean_shares, part
 from skdpfrechet.estimators._mechanisms import make_generator, resolve_mechanism
 from skdpfrechet.estimators._private_mean import release_mean
-from skdpfrechet.estimators._records import BallProblem, check_mu, prepare
+from skdpfrechet.estimators._records import BallProblem, check_mu, prepare, real_numbers
 from skdpfrechet.inference import ConfidenceRegion, MeanInference, MeanRelease
 from skdpfrechet.mechanisms import SymmetricGaussian
 from skdpfrechet.privacy import GDP, Release
@@ -164,7 +164,7 @@ class DPFrechetMean(_DPEstimator):
             mu, problem.n, self.calibration, self.budget_split, region=level is not None
         )
         release, point, row = release_mean(
-            problem, part(mu, shares["mean"]), mechanism, self.calibration, rng, void_reason
+            problem, part(mu, shares["mean"]), mu, mechanism, self.calibration, rng, void_reason
         )
         rows, inference = [row], None
         if level is not None:
@@ -222,10 +222,10 @@ class DPFrechetMean(_DPEstimator):
         ndarray of shape (n_samples, *point_shape)
         """
         check_is_fitted(self)
-        c = np.asarray(X, dtype=float)
-        dim = self.manifold_.dim
-        if c.ndim != 2 or c.shape[1] != dim:
-            raise ValueError(f"X must have shape (n_samples, {dim}), got {c.shape}.")
+        X, dim = real_numbers(X), self.manifold_.dim
+        if np.ndim(X) != 2 or np.shape(X)[1] != dim:
+            raise ValueError(f"X must have shape (n_samples, {dim}), got {np.shape(X)}.")
+        c = check_array(X, dtype=np.float64, ensure_min_samples=0, input_name="X")
         return self.manifold_.exp_coords(self.mean_, c)
 
 

@@ -18,12 +18,17 @@ from skdpfrechet.privacy import GDP, Release
 def release_mean(
     problem: BallProblem,
     mu: float,
+    fit_mu: float,
     mechanism: str,
     calibration: str,
     rng: np.random.Generator,
     void_reason: str | None,
 ) -> tuple[MeanRelease, Array, Release]:
-    """Return the release, the released point in the model, and its row of the report."""
+    """Return the release, the released point in the model, and its row of the report.
+
+    `mu` is the budget of the point, `fit_mu` that of the fit it belongs to: whoever reuses the
+    point accounts for the whole fit, since its region is public as well.
+    """
     local = problem.local
     scale, tolerance = mean_sensitivity(problem, calibration)
     noise = calibrate(mechanism, local.model, local.origin, scale, GDP(mu))
@@ -42,7 +47,7 @@ def release_mean(
         foot=problem.center,
         scale=noise.sigma,
         mechanism=mechanism,
-        guarantee=GDP(mu),
+        guarantee=GDP(fit_mu),
         void_reason=void_reason,
     )
     return release, point, Release("mean", mu, scale, noise.sigma, mechanism)

@@ -19,6 +19,9 @@ from skdpfrechet._validation import check_positive
 from skdpfrechet.manifolds import Localization, Manifold, resolve_manifold
 from skdpfrechet.manifolds._resolve import point_ndim
 
+SMALLEST_RADIUS, LARGEST_RADIUS = 1e-20, 1e20  # float64 holds their fourth powers, over any mu²
+SMALLEST_CURVED_RADIUS = 1e-6  # points are O(1) there: logarithms keep 1e-16 of absolute precision
+
 
 @dataclass(frozen=True, eq=False)
 class BallProblem:
@@ -52,33 +55,58 @@ def read_records(estimator, X, reset: bool) -> tuple[Array, float]:
     """Return X as float64, and the rounding unit of the type it came in."""
     ndim = point_ndim(estimator.manifold)
     if not issparse(X):
-        X = _real(X)
-        if ndim == 2 and np.ndim(X) != 3:
-            raise ValueError(
-                f"X must have shape (n_samples, p, p) for manifold={estimator.manifold!r}, "
-                f"got an array of shape {np.shape(X)}."
-            )
-        if ndim == 2 and X.shape[1] != X.shape[2]:
-            raise ValueError(
-                f"X must contain square matrices for manifold={estimator.manifold!r}, "
-                f"got matrices of shape {X.shape[1:]}."
-            )
+        X = real_numbers(X)
+        _check_shape(estimator.manifold, np.shape(X), ndim)
     dtype = getattr(X, "dtype", np.dtype(float))
     single = isinstance(dtype, np.dtype) and dtype.kind == "f" and dtype.itemsize < 8
     epsilon = float(np.finfo(dtype).eps) if single else 2.0**-52
-    checked = validate_data(
-        estimator,
-        X,
-        dtype=np.float64,
-        order="C",
-        ensure_2d=ndim == 1,
-        allow_nd=ndim == 2,
-        reset=reset,
-    )
+    with np.errstate(over="ignore"):  # long doubles beyond float64 become inf, which is refused
+        checked = validate_data(
+            estimator,
+            X,
+            dtype=np.float64,
+            order="C",
+            ensure_2d=ndim == 1,
+            allow_nd=ndim == 2,
+            reset=reset,
+        )
+    if ndim == 2:
+        _check_size(estimator, checked.shape[1], reset)
     return checked, epsilon
 
 
-def _real(X):
+def _check_size(estimator, size: int, reset: bool) -> None:
+    """Do for matrices what scikit-learn does for the columns of vectors, in its words."""
+    if reset:
+        estimator.n_features_in_ = size
+    elif size != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {size} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input."
+        )
+
+
+def _check_shape(manifold: str | Manifold, shape: tuple[int, ...], ndim: int) -> None:
+    """scikit-learn's own message for vectors where it expects rows quotes the data."""
+    if ndim == 1 and len(shape) < 2:
+        hint = " Reshape your data: X.reshape(1, -1) is one sample." if len(shape) == 1 else ""
+        raise ValueError(
+            f"X must have shape (n_samples, n_features) for manifold={manifold!r}, "
+            f"got an array of shape {shape}.{hint}"
+        )
+    if ndim == 2 and len(shape) != 3:
+        raise ValueError(
+            f"X must have shape (n_samples, p, p) for manifold={manifold!r}, "
+            f"got an array of shape {shape}."
+        )
+    if ndim == 2 and not shape[1] == shape[2] > 0:
+        raise ValueError(
+            f"X must contain square matrices for manifold={manifold!r}, "
+            f"got matrices of shape {shape[1:]}."
+        )
+
+
+def real_numbers(X):
     """Return X unchanged if it converts to real numbers.
 
     scikit-learn's own messages for complex and for non-numeric input quote the data.
@@ -109,10 +137,12 @@ def _real(X):
 
 def check_on_manifold(manifold: Manifold, points: Array, name: str, epsilon: float) -> Array:
     """Return the points in canonical form; raise if some point is off the manifold."""
-    for mask, requirement in manifold.violations(points, epsilon):
-        if mask.any():
-            raise ValueError(f"{name} must contain {requirement}.")
-    return manifold.canonical(points)
+    # No overflow warning may tell that some record is huge.
+    with np.errstate(all="ignore"):
+        for mask, requirement in manifold.violations(points, epsilon):
+            if mask.any():
+                raise ValueError(f"{name} must contain {requirement}.")
+        return manifold.canonical(points)
 
 
 def check_center(manifold: Manifold, center) -> Array:
@@ -124,7 +154,10 @@ def check_center(manifold: Manifold, center) -> Array:
                 "use a direction known without the data, never the sample mean."
             )
         return manifold.origin
-    point = np.asarray(center)
+    try:
+        point = np.asarray(center)
+    except ValueError:
+        raise ValueError("center must be a rectangular array of real numbers.") from None
     if point.dtype.kind not in "buif":
         raise TypeError(f"center must be an array of real numbers, got {type(center).__name__}.")
     if point.shape != manifold.point_shape:
@@ -149,13 +182,20 @@ def check_radius(manifold: Manifold, radius, calibration: str, n: int) -> float:
     if value >= limit:
         reason = "the printed sensitivity" if paper else "a unique mean"
         raise ValueError(
-            f"radius must be below {limit:.6g}, the curvature limit of {manifold!r} for {reason}, "
+            f"radius must be below {limit:.17g}, the curvature limit of {manifold!r} for {reason}, "
             f"got {radius!r}."
+        )
+    flat = manifold.sectional_curvature_bounds == (0.0, 0.0)
+    smallest = SMALLEST_RADIUS if flat else SMALLEST_CURVED_RADIUS
+    if not smallest <= value <= LARGEST_RADIUS:
+        raise ValueError(
+            f"radius must be between {smallest:g} and {LARGEST_RADIUS:g} on {manifold!r}, the range "
+            f"that float64 can follow, got {radius!r}."
         )
     float_limit = sensitivity.float_radius_limit(manifold, n)
     if value > float_limit:
         raise ValueError(
-            f"radius must be at most {float_limit:.4g} on {manifold!r} with n_samples={n}, beyond "
+            f"radius must be at most {float_limit:.17g} on {manifold!r} with n_samples={n}, beyond "
             f"which float64 cannot hold the sensitivity, got {radius!r}."
         )
     return value

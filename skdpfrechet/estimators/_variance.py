@@ -160,7 +160,7 @@ class DPFrechetVariance(_DPEstimator):
         if self.mean is None:
             mean_mu = part(mu, shares["mean"])
             release, point, row = release_mean(
-                problem, mean_mu, mechanism, self.calibration, rng, void_reason
+                problem, mean_mu, mu, mechanism, self.calibration, rng, void_reason
             )
             rows = [row]
         else:

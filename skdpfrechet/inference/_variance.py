@@ -19,7 +19,7 @@ def noise_bias(
     p' is a fresh release around the released point p, projected to the ball as p was. The generator
     is seeded: nothing private enters.
     """
-    draws = max(50, min(4000, 20000 // manifold.dim))
+    draws = max(50, min(2000, 20000 // manifold.dim))
     start = np.broadcast_to(point, (draws, *manifold.point_shape))
     shaken = mechanism.release(start, np.random.default_rng(20260514))
     shaken = manifold.project_to_ball(shaken, origin, radius)

@@ -76,11 +76,7 @@ def is_positive_definite(a: Array) -> Array:
         diagonal = np.diagonal(a, axis1=-2, axis2=-1)
     root = np.sqrt(diagonal)
     correlation = a / root[..., :, None] / root[..., None, :]
-    try:
-        pivots = np.diagonal(np.linalg.cholesky(correlation), axis1=-2, axis2=-1) ** 2
-    except np.linalg.LinAlgError:
-        # One failure fails the batch; the eigenvalues then tell which matrices it was.
-        pivots = eigh(correlation)[0]
+    pivots = np.diagonal(_cholesky(correlation), axis1=-2, axis2=-1) ** 2
     return np.asarray(positive & (pivots > 4 * size * np.finfo(float).eps).all(axis=-1))
 
 

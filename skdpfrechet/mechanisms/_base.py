@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from math import inf, isfinite, nextafter
+from math import inf, nextafter
 
 import numpy as np
 
 from skdpfrechet._numerics import Array
+from skdpfrechet._validation import check_nonnegative
 from skdpfrechet.manifolds import Manifold
 from skdpfrechet.privacy import GDP
 
@@ -50,13 +51,12 @@ def gaussian_scale(sensitivity: float, guarantee: GDP) -> float:
             f"guarantee must be a GDP for Gaussian noise, got {type(guarantee).__name__}."
         )
     mu = guarantee.mu
+    check_nonnegative("sensitivity", sensitivity)
     if mu == inf or sensitivity == 0:
         return 0.0
-    if mu == 0 or not isfinite(sensitivity):
-        raise ValueError(
-            f"guarantee must have mu > 0 and sensitivity be finite, got {mu!r}, {sensitivity!r}."
-        )
-    sigma = sensitivity / mu
+    if mu == 0:
+        raise ValueError(f"guarantee must have mu > 0, got {mu!r}.")
+    sigma = max(sensitivity / mu, nextafter(0.0, 1.0))
     while sensitivity / sigma > mu:
         sigma = nextafter(sigma, inf)
     return sigma
@@ -64,6 +64,7 @@ def gaussian_scale(sensitivity: float, guarantee: GDP) -> float:
 
 def gaussian_guarantee(sensitivity: float, sigma: float) -> GDP:
     """Return the guarantee of Gaussian noise, `sensitivity` / `sigma`, infinite without noise."""
+    check_nonnegative("sensitivity", sensitivity, allow_inf=True)
     if sensitivity == 0:
         return GDP(0.0)
     return GDP(sensitivity / sigma if sigma > 0 else inf)

@@ -14,6 +14,8 @@ from skdpfrechet.manifolds import Manifold, Sphere
 from skdpfrechet.mechanisms._base import Mechanism, gaussian_guarantee, gaussian_scale
 from skdpfrechet.privacy import GDP
 
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(200)
+
 
 @dataclass(frozen=True)
 class ProjectedGaussian(Mechanism):
@@ -88,10 +90,9 @@ def _log_radial_moment(a: Array, power: int) -> Array:
     cut = 45.0
     left = np.minimum(mode, np.sqrt(2 * cut / (1 + power / mode**2)))
     right = np.minimum(sqrt(2 * cut), mode * (cut + sqrt(cut * (cut + 2 * power))) / power)
-    nodes, weights = np.polynomial.legendre.leggauss(200)
-    x = -left[..., None] + (left + right)[..., None] * (nodes + 1) / 2
+    x = -left[..., None] + (left + right)[..., None] * (_NODES + 1) / 2
     y = x / mode[..., None]
-    total = np.exp(-x * x / 2 - power * (y - np.log1p(y))) @ weights * (left + right) / 2
+    total = np.exp(-x * x / 2 - power * (y - np.log1p(y))) @ _WEIGHTS * (left + right) / 2
     top = power * np.log(mode) - (power / mode) ** 2 / 2
     return np.asarray(top + np.log(total) - log(2 * pi) / 2)
 

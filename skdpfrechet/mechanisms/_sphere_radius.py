@@ -12,6 +12,8 @@ from scipy.optimize import brentq
 
 from skdpfrechet._numerics import Array
 
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(200)
+
 
 def _radial_log_density(s: Array, dim: int, sigma: float) -> Array:
     """Return ``-s²/2σ² + (d-1) log sin s``, the log density of the distance up to a constant."""
@@ -42,11 +44,10 @@ def log_radial_integral(dim: int, sigma: float) -> float:
     # a share far below 1e-16 of the mass.
     reach = 12 / sqrt(1 / sigma**2 + (dim - 1))
     low, high = max(mode - reach, 0.0), min(mode + reach, pi)
-    nodes, weights = np.polynomial.legendre.leggauss(200)
-    s = low + (high - low) * (nodes + 1) / 2
+    s = low + (high - low) * (_NODES + 1) / 2
     logs = _radial_log_density(s, dim, sigma)
     top = float(logs.max())
-    return top + log(float((weights * np.exp(logs - top)).sum()) * (high - low) / 2)
+    return top + log(float((_WEIGHTS * np.exp(logs - top)).sum()) * (high - low) / 2)
 
 
 def sample_sphere_radius(dim: int, sigma: float, count: int, rng: np.random.Generator) -> Array:

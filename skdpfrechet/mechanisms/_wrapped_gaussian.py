@@ -67,6 +67,14 @@ class WrappedGaussian(Mechanism):
     def __post_init__(self) -> None:
         check_nonnegative("sigma", self.sigma)
         require_hadamard(self.manifold)
+        foot = np.array(self.foot, dtype=float)
+        if foot.shape != self.manifold.point_shape:
+            raise ValueError(
+                f"foot must have shape {self.manifold.point_shape} on {self.manifold!r}, "
+                f"got {foot.shape}."
+            )
+        foot.flags.writeable = False
+        object.__setattr__(self, "foot", foot)
 
     @classmethod
     def calibrate(

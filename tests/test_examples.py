@@ -1,0 +1,84 @@
+"""Every example runs as a script, from any directory, without a warning, and draws its figure."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+# Runs the example as `python example.py` would, then draws its figures to files.
+RUN = """
+import runpy, sys
+runpy.run_path(sys.argv[1], run_name="__main__")
+import matplotlib.pyplot as plt
+for number in plt.get_fignums():
+    plt.figure(number).savefig(f"figure_{number}.png")
+"""
+
+NUMBER = r"-?\d+\.?\d*"
+INTERVAL = rf"\[{NUMBER}, {NUMBER}\]"
+
+# Patterns, not numbers: the examples draw real noise.
+KEY_LINES = {
+    "plot_quickstart.py": (
+        "64 persons, channels TP9, AF7, AF8, TP10; a record is a person",
+        rf"TP9( +{NUMBER}){{4}}\n +AF7( +{NUMBER}){{4}}\n",
+        rf"95% region: effective radius {NUMBER}",
+        rf"TP10 +{NUMBER} +{INTERVAL}",
+        rf"private Fréchet variance {NUMBER}, 95 % interval {INTERVAL}",
+        "guarantee +1-GDP",
+        "mean +0.75.*wrapped-gaussian",
+        "second moment +0.27.*gaussian",
+        "variance +0.6 .*gaussian",
+        r"mean μ = 0.8 and variance μ = 0.6: together 1-GDP",
+        r"ε = 4.38 at δ = 1e-5",
+        rf"took {NUMBER} s",
+        "for this demonstration on public data only, NOT private",
+    ),
+    "plot_pipeline.py": (
+        rf"test accuracy {NUMBER}",
+        "guarantee +1-GDP",
+        "mean +1 +100.0 %.*wrapped-gaussian",
+        r"5 folds and the final fit at 1-GDP each: 2\.44949-GDP, ε = 12\.87",
+        rf"0\.03 +{NUMBER} +{NUMBER}\n +0\.1 ",
+        rf"inf +{NUMBER} +0\.00 +NOT private",
+    ),
+    "plot_occupational_judgements.py": (
+        "48 persons judge by 4 criteria; a record is a person",
+        "centre +0.5 +25.0 %",
+        "mean +0.81.*riemannian-gaussian",
+        "μ = 1 for each: 2-GDP together, ε = 10.00",
+        "μ = 2 for each: 4-GDP together, ε = 24.38",
+        rf"Social Usefulness +({NUMBER} +{NUMBER} ± *{NUMBER} *){{3}}\n",
+        "NOT private: Social Status & Reward",
+        "4 of the 192 records",
+    ),
+}
+
+
+def test_every_example_is_tested():
+    assert {path.name for path in EXAMPLES.glob("plot_*.py")} == set(KEY_LINES)
+
+
+@pytest.mark.parametrize("name", KEY_LINES)
+def test_example(name, tmp_path):
+    # A DISPLAY makes `plt.show()` on the Agg backend warn, as it does on a desktop.
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-c", RUN, str(EXAMPLES / name)],
+        cwd=tmp_path,
+        env=os.environ | {"MPLBACKEND": "Agg", "DISPLAY": ":0", "PYTHONIOENCODING": "utf-8"},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=300,
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stderr == ""
+    assert "VOID" not in run.stdout
+    for pattern in KEY_LINES[name]:
+        assert re.search(pattern, run.stdout), f"no line matches {pattern!r} in\n{run.stdout}"
+    assert [path.name for path in tmp_path.iterdir()] == ["figure_1.png"]
+    assert (tmp_path / "figure_1.png").stat().st_size > 10_000
