@@ -95,12 +95,12 @@ def frechet_mean(manifold: Manifold, radius: float, n: int) -> float:
     -----
     Neighbouring relation: replace-one, n public. Assumption: all records in B(m0, r), r below the
     limit. Attained in the first two cases by two records at opposite ends of a diameter. For κ > 0
-    move one record along a path: the mean moves with velocity ``H⁻¹ d(log X)/n`` with H the mean
-    Hessian of ½ρ². With a the distance from the mean to m0 and r_a defined by
-    ``cos(r_a √κ) = cos(r √κ)/cos(a √κ)``, Jensen's inequality and Hessian comparison give
-    ``H ≥ r_a√κ cot(r_a√κ)``, and the diameter of ``log_p B(m0, r)`` times ``tan(r_a√κ)/(r_a√κ)``
-    does not exceed ``2 tan(r√κ)/√κ``; that last step is certified numerically, on a grid. The mean
-    of any data set lies in the ball, hence the cap 2r.
+    shift the weight 1/n from the old record to the new one: the mean p moves with velocity
+    ``H⁻¹ (log_p x' - log_p x)/n``, H the mean Hessian of ½ρ². With a the distance of p from m0 and
+    ``cos(r_a √κ) = cos(r √κ)/cos(a √κ)``, ``H ≥ r_a√κ cot(r_a√κ)`` and the diameter of
+    ``log_p B(m0, r)`` times ``tan(r_a√κ)/(r_a√κ)`` is at most ``2 tan(r√κ)/√κ``: Propositions 5 and
+    7 of docs/sensitivity_proof.md. The factor is the smallest that serves all n on a sphere. The
+    mean of any data set lies in the ball, hence the cap 2r.
     """
     kappa = _positive_curvature(manifold)
     if kappa == 0:
@@ -136,7 +136,7 @@ def residual_modulus(manifold: Manifold, radius: float) -> float:
     κ ≤ 0: c = 1, the modulus of convexity of ½ρ². κ > 0: the larger of ``2r√κ cot(2r√κ)`` (modulus
     of convexity, r < π/(4√κ) only) and ``(r' - r)√κ / (2 tan(r'√κ))`` with r' midway between r and
     its limit: p is the exact mean of the data with one more point of weight w in B(m0, r'),
-    ``w/(1-w) = g/(r' - r)``, and `frechet_mean` bounds what that point can do.
+    ``w/(1-w) = g/(r' - r)``, and `frechet_mean` bounds what that point can do (Proposition 8 of docs/sensitivity_proof.md).
     """
     kappa = _positive_curvature(manifold)
     if kappa == 0:
