@@ -136,7 +136,8 @@ def residual_modulus(manifold: Manifold, radius: float) -> float:
     κ ≤ 0: c = 1, the modulus of convexity of ½ρ². κ > 0: the larger of ``2r√κ cot(2r√κ)`` (modulus
     of convexity, r < π/(4√κ) only) and ``(r' - r)√κ / (2 tan(r'√κ))`` with r' midway between r and
     its limit: p is the exact mean of the data with one more point of weight w in B(m0, r'),
-    ``w/(1-w) = g/(r' - r)``, and `frechet_mean` bounds what that point can do (Proposition 8 of docs/sensitivity_proof.md).
+    ``w/(1-w) = g/(r' - r)``, and `frechet_mean` bounds what that point can do (Proposition
+    8 of docs/sensitivity_proof.md).
     """
     kappa = _positive_curvature(manifold)
     if kappa == 0:
