@@ -33,6 +33,18 @@ class _DPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         tags.non_deterministic = self.random_state is None and not exact
         return tags
 
+    def _get_fitted_attr_html(self, doc_link=""):
+        """Leave lazy attributes out of scikit-learn's table (1.9 and later), which reads them all.
+
+        A notebook that displays the estimator would wait for its region: a minute at dimension
+        2,080.
+        """
+        stored = BaseEstimator()
+        vars(stored).update(vars(self))
+        table = stored._get_fitted_attr_html(doc_link)
+        table.estimator_class = type(self)
+        return table
+
     def _check_choices(self) -> float | None:
         """Validate the parameters that need no data; return the confidence level."""
         if not isinstance(self.calibration, str) or self.calibration not in CALIBRATIONS:

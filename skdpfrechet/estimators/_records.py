@@ -182,21 +182,21 @@ def check_radius(manifold: Manifold, radius, calibration: str, n: int) -> float:
     if value >= limit:
         reason = "the printed sensitivity" if paper else "a unique mean"
         raise ValueError(
-            f"radius must be below {limit:.17g}, the curvature limit of {manifold!r} for {reason}, "
-            f"got {radius!r}."
+            f"radius must be below {float(limit)!r}, the curvature limit of {manifold!r} for "
+            f"{reason}, got {radius!r}."
         )
     flat = manifold.sectional_curvature_bounds == (0.0, 0.0)
     smallest = SMALLEST_RADIUS if flat else SMALLEST_CURVED_RADIUS
     if not smallest <= value <= LARGEST_RADIUS:
         raise ValueError(
-            f"radius must be between {smallest:g} and {LARGEST_RADIUS:g} on {manifold!r}, the range "
-            f"that float64 can follow, got {radius!r}."
+            f"radius must be between {smallest:g} and {LARGEST_RADIUS:g} on {manifold!r}, the "
+            f"range that float64 can follow, got {radius!r}."
         )
     float_limit = sensitivity.float_radius_limit(manifold, n)
     if value > float_limit:
         raise ValueError(
-            f"radius must be at most {float_limit:.17g} on {manifold!r} with n_samples={n}, beyond "
-            f"which float64 cannot hold the sensitivity, got {radius!r}."
+            f"radius must be at most {float(float_limit)!r} on {manifold!r} with n_samples={n}, "
+            f"beyond which float64 cannot hold the sensitivity, got {radius!r}."
         )
     return value
 
