@@ -1,0 +1,81 @@
+"""No estimator leaks more than it says, and the attack would notice if one did.
+
+Each honest case exceeds its promise by chance with probability at most 1e-8. A planted fault that
+the attack should find multiplies the shift between neighbours by 2 or more, so that the bound after
+`PLANTED_RUNS` fits lies above the promise by several standard errors.
+"""
+
+import numpy as np
+import pytest
+
+from skdpfrechet import GDP, DPFrechetMean, DPFrechetVariance
+from skdpfrechet.estimators import _private_mean, _variance
+from skdpfrechet.inference import MeanRelease
+from skdpfrechet.manifolds import Euclidean
+from tests.statistical.privacy_audit import Case, attack, cases, lower_bound, mean_case
+
+RUNS = 400
+PLANTED_RUNS = 2000
+CONFIDENCE = 1 - 1e-8
+PLANE = Euclidean(2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
+def test_no_attack_exceeds_the_promise(case):
+    assert attack(case, RUNS, confidence=CONFIDENCE) <= case.mu
+
+
+def test_bound_of_two_gaussians_is_valid_and_near():
+    """Shift 1, scale 1: μ = 1. Twenty thousand draws leave a gap of about 10%."""
+    rng = np.random.default_rng(0)
+    bound = lower_bound(rng.standard_normal(20_000), 1 + rng.standard_normal(20_000), 0.99)
+    assert 0.85 < bound <= 1.0
+
+
+def exceeds(case, promise=1.0):
+    return attack(case, PLANTED_RUNS, confidence=CONFIDENCE) > promise
+
+
+def test_catches_a_wrong_divisor(monkeypatch):
+    """The mean divides by n - 1 while the noise is scaled to n."""
+
+    def wrong(manifold, points, start, **options):
+        return points.sum(axis=0) / (len(points) - 1)
+
+    monkeypatch.setattr(_private_mean, "frechet_mean", wrong)
+    assert exceeds(mean_case("n - 1", PLANE, 1.0, n=2, confidence_level=None))
+
+
+def test_catches_distances_to_a_mean_outside_the_ball(monkeypatch):
+    """Squared distances to a far point vary more than the range to a point of the ball."""
+    far = MeanRelease(PLANE, np.array([2.2, 0.0]), np.zeros(2), 0.1, "wrapped-gaussian", GDP(1.0))
+
+    def unprojected(problem, base):
+        y = ((problem.points - far.point) ** 2).sum(axis=1)
+        return y, 0.0, 4 * problem.radius**2, problem.radius
+
+    monkeypatch.setattr(_variance, "_squared_distances", unprojected)
+    near = np.tile([1.0, 0.0], (16, 1))
+    jumped = near.copy()
+    jumped[0] = [-1.0, 0.0]
+    estimator = DPFrechetVariance(radius=1.0, mean=far, confidence_level=None)
+    case = Case("unprojected", estimator, (near, jumped), lambda fit: fit.variance_)
+    assert exceeds(case)
+
+
+def test_catches_a_ball_centred_at_the_data():
+    class DataCentred(DPFrechetMean):
+        def fit(self, X, y=None):
+            self.center = X.mean(axis=0)
+            return super().fit(X, y)
+
+    rest = np.zeros((3, 2))
+    data = tuple(np.concatenate([[[x, 0.0]], rest]) for x in (20.0, -20.0))
+    estimator = DataCentred(radius=1.0, confidence_level=None)
+    assert exceeds(Case("data-centred", estimator, data, lambda fit: fit.mean_[0]))
+
+
+def test_catches_reused_noise():
+    case = mean_case("seeded", PLANE, 1.0, confidence_level=None, random_state=0)
+    assert exceeds(case)
