@@ -9,14 +9,20 @@ import numpy as np
 from skdpfrechet._numerics import Array
 from skdpfrechet.manifolds import Manifold
 from skdpfrechet.mechanisms import (
-    Mechanism,
     ProjectedGaussian,
     RiemannianGaussian,
     WrappedGaussian,
 )
 from skdpfrechet.privacy import GDP
 
-MECHANISMS = ("auto", "riemannian-gaussian", "wrapped-gaussian", "projected-gaussian")
+MECHANISMS = (
+    "auto",
+    "riemannian-gaussian",
+    "riemannian-gaussian-exact",
+    "wrapped-gaussian",
+    "projected-gaussian",
+)
+MeanMechanism = ProjectedGaussian | RiemannianGaussian | WrappedGaussian
 SEEDED = "random_state is an integer: whoever knows or guesses it can take the noise off again"
 
 
@@ -51,16 +57,18 @@ def resolve_mechanism(name: str, manifold: Manifold) -> str:
 
 def calibrate(
     name: str, manifold: Manifold, foot: Array, sensitivity: float, guarantee: GDP
-) -> Mechanism:
+) -> MeanMechanism:
     """Return the named mechanism; raise where no theorem covers it on this space."""
     if name == "wrapped-gaussian":
         return WrappedGaussian.calibrate(manifold, sensitivity, guarantee, foot)
     if name == "projected-gaussian":
         return ProjectedGaussian.calibrate(manifold, sensitivity, guarantee)
+    if name == "riemannian-gaussian-exact":
+        return RiemannianGaussian.calibrate_exact(manifold, sensitivity, guarantee)
     return RiemannianGaussian.calibrate(manifold, sensitivity, guarantee)
 
 
-def rebuild(name: str, manifold: Manifold, foot: Array, sigma: float) -> Mechanism:
+def rebuild(name: str, manifold: Manifold, foot: Array, sigma: float) -> MeanMechanism:
     """Return the mechanism that made an earlier release."""
     if name == "wrapped-gaussian":
         return WrappedGaussian(manifold, foot, sigma)

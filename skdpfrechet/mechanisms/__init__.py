@@ -4,6 +4,7 @@ from skdpfrechet.mechanisms._base import Mechanism
 from skdpfrechet.mechanisms._gaussian import Gaussian, SymmetricGaussian
 from skdpfrechet.mechanisms._projected_gaussian import ProjectedGaussian
 from skdpfrechet.mechanisms._riemannian_gaussian import RiemannianGaussian
+from skdpfrechet.mechanisms._riemannian_laplace import RiemannianLaplace
 from skdpfrechet.mechanisms._wrapped_gaussian import WrappedGaussian
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "Mechanism",
     "ProjectedGaussian",
     "RiemannianGaussian",
+    "RiemannianLaplace",
     "SymmetricGaussian",
     "WrappedGaussian",
 ]

@@ -10,16 +10,15 @@ import numpy as np
 from skdpfrechet._numerics import Array
 from skdpfrechet._validation import check_nonnegative
 from skdpfrechet.manifolds import Manifold
-from skdpfrechet.privacy import GDP
+from skdpfrechet.privacy import GDP, ApproxDP, PureDP, gdp_mu
 
 
 class Mechanism(ABC):
     """Noise of a fixed, public scale added to one statistic.
 
-    Instances are frozen. ``sigma`` is the public noise scale; 0 means no noise and no privacy.
+    Instances are frozen. The last field is the public noise scale, ``sigma`` where the noise is
+    Gaussian; 0 means no noise and no privacy.
     """
-
-    sigma: float
 
     @abstractmethod
     def release(self, center: Array, rng: np.random.Generator) -> Array:
@@ -40,34 +39,58 @@ class Mechanism(ABC):
         """
 
     @abstractmethod
-    def guarantee(self, sensitivity: float) -> GDP:
+    def guarantee(self, sensitivity: float) -> GDP | PureDP:
         """Return what a release guarantees for a statistic of the given sensitivity."""
 
 
-def gaussian_scale(sensitivity: float, guarantee: GDP) -> float:
-    """Return the smallest float σ with ``sensitivity / σ ≤ μ`` in floating point."""
-    if not isinstance(guarantee, GDP):
-        raise TypeError(
-            f"guarantee must be a GDP for Gaussian noise, got {type(guarantee).__name__}."
-        )
-    mu = guarantee.mu
+def noise_scale(sensitivity: float, name: str, level: float) -> float:
+    """Return the smallest float scale with ``sensitivity / scale ≤ level`` in floating point.
+
+    `level` is the parameter `name` of a guarantee.
+    """
     check_nonnegative("sensitivity", sensitivity)
-    if mu == inf or sensitivity == 0:
+    if level == inf or sensitivity == 0:
         return 0.0
-    if mu == 0:
-        raise ValueError(f"guarantee must have mu > 0, got {mu!r}.")
-    sigma = max(sensitivity / mu, nextafter(0.0, 1.0))
-    while sensitivity / sigma > mu:
-        sigma = nextafter(sigma, inf)
-    return sigma
+    if level == 0:
+        raise ValueError(f"guarantee must have {name} > 0, got {level!r}.")
+    scale = max(sensitivity / level, nextafter(0.0, 1.0))
+    while sensitivity / scale > level:
+        scale = nextafter(scale, inf)
+    return scale
+
+
+def noise_guarantee(sensitivity: float, scale: float) -> float:
+    """Return `sensitivity` / `scale`, infinite without noise."""
+    check_nonnegative("sensitivity", sensitivity, allow_inf=True)
+    if sensitivity == 0:
+        return 0.0
+    return sensitivity / scale if scale > 0 else inf
+
+
+def gaussian_scale(sensitivity: float, guarantee: GDP | ApproxDP) -> float:
+    """Return the least σ of Gaussian noise that gives `guarantee`.
+
+    For an (ε, δ) it is the analytic Gaussian mechanism: Δ over the largest μ whose curve δ_μ passes
+    below the point.
+
+    References
+    ----------
+    .. [1] B. Balle, Y.-X. Wang, "Improving the Gaussian mechanism for differential privacy:
+       analytical calibration and optimal denoising", ICML 2018, Theorem 8.
+    """
+    if isinstance(guarantee, GDP):
+        return noise_scale(sensitivity, "mu", guarantee.mu)
+    if not isinstance(guarantee, ApproxDP):
+        raise TypeError(
+            "guarantee must be a GDP or an ApproxDP for Gaussian noise, "
+            f"got {type(guarantee).__name__}."
+        )
+    return noise_scale(sensitivity, "delta", gdp_mu(guarantee.epsilon, guarantee.delta))
 
 
 def gaussian_guarantee(sensitivity: float, sigma: float) -> GDP:
     """Return the guarantee of Gaussian noise, `sensitivity` / `sigma`, infinite without noise."""
-    check_nonnegative("sensitivity", sensitivity, allow_inf=True)
-    if sensitivity == 0:
-        return GDP(0.0)
-    return GDP(sensitivity / sigma if sigma > 0 else inf)
+    return GDP(noise_guarantee(sensitivity, sigma))
 
 
 def standard_normal_coords(

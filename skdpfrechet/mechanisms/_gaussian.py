@@ -10,7 +10,7 @@ import numpy as np
 from skdpfrechet._numerics import Array, unvecd, vecd
 from skdpfrechet._validation import check_nonnegative
 from skdpfrechet.mechanisms._base import Mechanism, gaussian_guarantee, gaussian_scale
-from skdpfrechet.privacy import GDP
+from skdpfrechet.privacy import GDP, ApproxDP
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Gaussian(Mechanism):
         check_nonnegative("sigma", self.sigma)
 
     @classmethod
-    def calibrate(cls, sensitivity: float, guarantee: GDP) -> Gaussian:
+    def calibrate(cls, sensitivity: float, guarantee: GDP | ApproxDP) -> Gaussian:
         """Return the mechanism with the least noise that gives `guarantee`."""
         return cls(gaussian_scale(sensitivity, guarantee))
 
@@ -87,7 +87,7 @@ class SymmetricGaussian(Gaussian):
     """
 
     @classmethod
-    def calibrate(cls, sensitivity: float, guarantee: GDP) -> SymmetricGaussian:
+    def calibrate(cls, sensitivity: float, guarantee: GDP | ApproxDP) -> SymmetricGaussian:
         """Return the mechanism with the least noise that gives `guarantee`."""
         return cls(gaussian_scale(sensitivity, guarantee))
 

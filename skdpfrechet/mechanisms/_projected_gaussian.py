@@ -12,7 +12,7 @@ from skdpfrechet._numerics import Array
 from skdpfrechet._validation import check_nonnegative
 from skdpfrechet.manifolds import Manifold, Sphere
 from skdpfrechet.mechanisms._base import Mechanism, gaussian_guarantee, gaussian_scale
-from skdpfrechet.privacy import GDP
+from skdpfrechet.privacy import GDP, ApproxDP
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(200)
 
@@ -56,7 +56,9 @@ class ProjectedGaussian(Mechanism):
         _require_sphere(self.manifold)
 
     @classmethod
-    def calibrate(cls, manifold: Manifold, sensitivity: float, guarantee: GDP) -> ProjectedGaussian:
+    def calibrate(
+        cls, manifold: Manifold, sensitivity: float, guarantee: GDP | ApproxDP
+    ) -> ProjectedGaussian:
         """Return the mechanism with the least noise that gives `guarantee`."""
         _require_sphere(manifold)
         return cls(manifold, gaussian_scale(sensitivities.sphere_chord(sensitivity), guarantee))

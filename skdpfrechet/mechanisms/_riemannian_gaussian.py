@@ -18,6 +18,7 @@ from skdpfrechet.mechanisms._base import (
 )
 from skdpfrechet.mechanisms._sphere_radius import log_radial_integral, sample_sphere_radius
 from skdpfrechet.privacy import GDP
+from skdpfrechet.privacy.exact import sphere_mu, sphere_sigma
 
 
 @dataclass(frozen=True)
@@ -70,8 +71,37 @@ class RiemannianGaussian(Mechanism):
         _require_nonnegative_curvature(manifold)
         return cls(manifold, gaussian_scale(sensitivity, guarantee))
 
+    @classmethod
+    def calibrate_exact(
+        cls, manifold: Manifold, sensitivity: float, guarantee: GDP
+    ) -> RiemannianGaussian:
+        """Return the mechanism with the smallest scale that gives `guarantee`.
+
+        On spheres of dimension d it is below Δ/μ, by the factor 1 - (d-1)σ²/6 + …; on flat spaces
+        it is Δ/μ. See `skdpfrechet.privacy.exact.sphere_sigma`, also for what is proven.
+        """
+        _require_nonnegative_curvature(manifold)
+        if not isinstance(guarantee, GDP):
+            raise TypeError(
+                f"guarantee must be a GDP for the exact scale, got {type(guarantee).__name__}."
+            )
+        scale = gaussian_scale(sensitivity, guarantee)
+        if isinstance(manifold, Sphere) and scale > 0:
+            scale = sphere_sigma(guarantee.mu, dim=manifold.dim, distance=sensitivity)
+        return cls(manifold, scale)
+
     def guarantee(self, sensitivity: float) -> GDP:
         return gaussian_guarantee(sensitivity, self.sigma)
+
+    def exact_guarantee(self, sensitivity: float) -> GDP:
+        """Return the strongest guarantee of a release, at least as strong as `guarantee`.
+
+        See `skdpfrechet.privacy.exact.sphere_mu`, also for what is proven.
+        """
+        plain = self.guarantee(sensitivity)
+        if not isinstance(self.manifold, Sphere) or self.sigma == 0:
+            return plain
+        return GDP(sphere_mu(dim=self.manifold.dim, distance=sensitivity, sigma=self.sigma))
 
     def release(self, center: Array, rng: np.random.Generator) -> Array:
         z, batch = standard_normal_coords(self.manifold, center, rng)

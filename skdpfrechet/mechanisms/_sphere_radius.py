@@ -11,6 +11,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from skdpfrechet._numerics import Array
+from skdpfrechet.mechanisms._rejection import TangentEnvelope, collect
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(200)
 
@@ -57,14 +58,8 @@ def sample_sphere_radius(dim: int, sigma: float, count: int, rng: np.random.Gene
     exp(-σ²d²/6) of the proposals are kept; beyond, that share collapses and rejection from the
     tangent envelope of the log-concave density takes over, at any d and σ.
     """
-    draw = _propose_chi if sigma * dim <= 1 else _TangentEnvelope(dim, sigma)
-    kept: list[Array] = []
-    missing = count
-    while missing > 0:
-        s = draw(dim, sigma, 2 * missing + 16, rng)
-        kept.append(s[:missing])
-        missing -= min(len(s), missing)
-    return np.concatenate(kept) if kept else np.empty(0)
+    propose = _propose_chi if sigma * dim <= 1 else _TangentEnvelope(dim, sigma)
+    return collect(lambda size: propose(dim, sigma, size, rng), count)
 
 
 def _propose_chi(dim: int, sigma: float, size: int, rng: np.random.Generator) -> Array:
@@ -75,50 +70,15 @@ def _propose_chi(dim: int, sigma: float, size: int, rng: np.random.Generator) ->
 
 
 class _TangentEnvelope:
-    """Rejection from three tangents of the concave log density: at its mode and on either side."""
+    """The tangent envelope of the density, called as `_propose_chi` is."""
 
     def __init__(self, dim: int, sigma: float) -> None:
-        mode = _radial_mode(dim, sigma)
-        top = float(_radial_log_density(np.array(max(mode, 1e-300)), dim, sigma))
-
-        def drop(s: float) -> float:
-            return float(_radial_log_density(np.array(s), dim, sigma)) - top + 1
-
-        points = [mode]
-        if drop(pi * (1 - 1e-12)) < 0:
-            points.append(float(brentq(drop, max(mode, 1e-300), pi * (1 - 1e-12))))
-        if mode > 0 and drop(mode * 1e-6) < 0:
-            points.insert(0, float(brentq(drop, mode * 1e-6, mode)))
-        slopes = [0.0 if s == mode else _radial_slope(s, dim, sigma) for s in points]
-        heights = [float(_radial_log_density(np.array(max(s, 1e-300)), dim, sigma)) for s in points]
-        # Knots where neighbouring tangents meet; their slopes decrease, so they do meet.
-        knots = [0.0]
-        for i in range(len(points) - 1):
-            rise = heights[i + 1] - slopes[i + 1] * points[i + 1]
-            rise -= heights[i] - slopes[i] * points[i]
-            knots.append(rise / (slopes[i] - slopes[i + 1]))
-        knots.append(pi)
-        self.low, self.high = np.array(knots[:-1]), np.array(knots[1:])
-        self.slope, self.height = np.array(slopes), np.array(heights)
-        self.point = np.array(points)
-        # Each piece decays exponentially from its higher end, which never overflows.
-        self.anchor = np.where(self.slope > 0, self.high, self.low)
-        start = self.height + self.slope * (self.anchor - self.point) - top
-        width, rate = self.high - self.low, np.abs(self.slope)
-        safe = np.where(rate > 0, rate, 1.0)
-        mass = np.exp(start) * np.where(rate > 0, -np.expm1(-rate * width) / safe, width)
-        self.share = np.cumsum(mass) / mass.sum()
+        self._envelope = TangentEnvelope(
+            lambda s: _radial_log_density(s, dim, sigma),
+            lambda s: _radial_slope(s, dim, sigma),
+            mode=_radial_mode(dim, sigma),
+            end=pi,
+        )
 
     def __call__(self, dim: int, sigma: float, size: int, rng: np.random.Generator) -> Array:
-        piece = np.searchsorted(self.share[:-1], rng.random(size))
-        slope, width = self.slope[piece], (self.high - self.low)[piece]
-        u, rate = rng.random(size), np.abs(slope)
-        safe = np.where(rate > 0, rate, 1.0)
-        way = np.where(rate > 0, -np.log1p(u * np.expm1(-rate * width)) / safe, u * width)
-        s = self.anchor[piece] + np.where(slope > 0, -way, way)
-        envelope = self.height[piece] + slope * (s - self.point[piece])
-        with np.errstate(divide="ignore"):
-            log_u = np.log(rng.random(size))
-        inside = (s > 0) & (s < pi)
-        density = _radial_log_density(np.where(inside, s, pi / 2), dim, sigma)
-        return np.asarray(s[inside & (log_u < density - envelope)])
+        return self._envelope(size, rng)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log, pi
+from math import log, pi, sqrt
 
 import numpy as np
 
@@ -14,16 +14,17 @@ from skdpfrechet.mechanisms._base import (
     Mechanism,
     gaussian_guarantee,
     gaussian_scale,
+    noise_scale,
     standard_normal_coords,
 )
-from skdpfrechet.privacy import GDP
+from skdpfrechet.privacy import GDP, ApproxDP
 
 
 @dataclass(frozen=True, eq=False)
 class WrappedGaussian(Mechanism):
     """Gaussian noise in the tangent space of a public foot, carried to the space by exp.
 
-    Releases ``exp_m0(log_m0(η) + N(0, σ² I))``. On flat spaces this is the tangent Gaussian.
+    Releases ``exp_m0(log_m0(η) + N(0, σ² I))``. On flat spaces this is the tangent Gaussian [2]_.
 
     Parameters
     ----------
@@ -81,7 +82,7 @@ class WrappedGaussian(Mechanism):
         cls,
         manifold: Manifold,
         sensitivity: float,
-        guarantee: GDP,
+        guarantee: GDP | ApproxDP,
         foot: Array | None = None,
     ) -> WrappedGaussian:
         """Return the mechanism with the least noise that gives `guarantee`.
@@ -89,11 +90,45 @@ class WrappedGaussian(Mechanism):
         `sensitivity` is in the geodesic distance; `foot` is the origin of the space by default.
         """
         require_hadamard(manifold)
-        if foot is None:
-            foot = manifold.origin
-            if foot is None:
-                raise ValueError(f"foot must be given on {manifold!r}, which has no origin.")
+        foot = _origin(manifold) if foot is None else foot
         return cls(manifold, foot, gaussian_scale(sensitivity, guarantee))
+
+    @classmethod
+    def calibrate_classical(
+        cls,
+        manifold: Manifold,
+        sensitivity: float,
+        guarantee: ApproxDP,
+        foot: Array | None = None,
+    ) -> WrappedGaussian:
+        """Return the mechanism with the textbook scale ``Δ √(2 log(1.25/δ))/ε``, for ε ≤ 1.
+
+        The baseline of [2]_: never less noise than `calibrate`, and false for large ε, where it is
+        refused.
+
+        References
+        ----------
+        .. [1] C. Dwork, A. Roth, "The algorithmic foundations of differential privacy",
+           Foundations and Trends in Theoretical Computer Science 9, 2014, Theorem A.1.
+        .. [2] S. Utpala, P. Vepakomma, N. Miolane, "Differentially private Fréchet mean on the
+           manifold of symmetric positive definite matrices with log-Euclidean metric", TMLR, 2023.
+        """
+        require_hadamard(manifold)
+        if not isinstance(guarantee, ApproxDP):
+            raise TypeError(
+                "guarantee must be an ApproxDP for the classical calibration, "
+                f"got {type(guarantee).__name__}."
+            )
+        if not 0 < guarantee.epsilon <= 1:
+            raise ValueError(
+                "guarantee must have 0 < epsilon ≤ 1 for the classical calibration, "
+                f"got {guarantee.epsilon!r}; calibrate has no such limit."
+            )
+        if guarantee.delta == 0:
+            raise ValueError("guarantee must have delta > 0, got 0.0.")
+        foot = _origin(manifold) if foot is None else foot
+        mu = guarantee.epsilon / sqrt(2 * log(1.25 / guarantee.delta))
+        return cls(manifold, foot, noise_scale(sensitivity, "epsilon", mu))
 
     def guarantee(self, sensitivity: float) -> GDP:
         return gaussian_guarantee(sensitivity, self.sigma)
@@ -110,6 +145,12 @@ class WrappedGaussian(Mechanism):
         z = (c - self.manifold.log_coords(self.foot, center)) / self.sigma
         normal = -(z * z).sum(axis=-1) / 2 - z.shape[-1] * (log(self.sigma) + log(2 * pi) / 2)
         return np.asarray(normal - self.manifold.log_volume_density(self.foot, v))
+
+
+def _origin(manifold: Manifold) -> Array:
+    if manifold.origin is None:
+        raise ValueError(f"foot must be given on {manifold!r}, which has no origin.")
+    return manifold.origin
 
 
 def require_hadamard(manifold: Manifold) -> None:
