@@ -37,7 +37,9 @@ class DPFrechetMean(_DPEstimator):
         Radius of the ball, in the units of the distance. Public: choose it without the data. On
         spheres below π/2 (π/4 for ``calibration="paper"``).
     center : array-like of shape point_shape, default=None
-        Public centre of the ball; None is the identity or 0. Required on spheres.
+        Public centre of the ball. None is the identity or 0: covariances then need units in which
+        they are of order one, as those in V² would all be moved to the boundary. Required on
+        spheres.
     mu : float, default=1.0
         Budget of the whole fit in Gaussian differential privacy. ``np.inf`` gives the exact mean of
         the moved records with its classical region, and no privacy.
@@ -46,7 +48,9 @@ class DPFrechetMean(_DPEstimator):
     mechanism : str, default="auto"
         ``"riemannian-gaussian"`` (spheres, flat spaces), ``"wrapped-gaussian"`` (Hadamard spaces)
         or ``"projected-gaussian"`` (spheres); ``"auto"`` takes the first where the space is
-        positively curved, the second elsewhere.
+        positively curved, the second elsewhere. ``"riemannian-gaussian-exact"`` is the first with
+        the smallest scale of its exact budget, which saves noise on spheres when sensitivity/μ
+        exceeds about .2; see `skdpfrechet.privacy.exact`.
     calibration : {"sharp", "paper"}, default="sharp"
         The audited recipe, or the constants and equal shares as printed in [1]_.
     budget_split : dict or None, default=None

@@ -13,10 +13,10 @@ from scipy.optimize import brentq
 from scipy.special import betainc
 from scipy.stats import beta, ks_2samp, kstest
 
-from skdpfrechet.manifolds import Sphere
+from skdpfrechet.manifolds import Euclidean, Hyperbolic, SPDLogEuclidean, Sphere
 from skdpfrechet.mechanisms import RiemannianGaussian
 from skdpfrechet.mechanisms import _sphere_radius as sphere_radius
-from skdpfrechet.privacy import gdp_delta
+from skdpfrechet.privacy import GDP, ApproxDP, gdp_delta
 
 # --- exact privacy --------------------------------------------------------------------------------
 #
@@ -301,3 +301,60 @@ def test_directions_are_uniform_and_independent_of_the_distance(dim, sigma):
             else:
                 cdf = beta((dim - 1) / 2, (dim - 1) / 2).cdf
                 assert kolmogorov_distance(heights, cdf) < threshold
+
+
+# --- the exact scale ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3, 10, 60])
+@pytest.mark.parametrize("mu", [0.1, 0.5, 2.0])
+@pytest.mark.parametrize("sensitivity", [1e-3, 0.08, 0.6, 3.0])
+def test_exact_scale_gives_the_guarantee_with_less_noise(dim, mu, sensitivity):
+    sphere, guarantee = Sphere(dim), GDP(mu)
+    plain = RiemannianGaussian.calibrate(sphere, sensitivity, guarantee)
+    exact = RiemannianGaussian.calibrate_exact(sphere, sensitivity, guarantee)
+    assert exact.manifold == sphere
+    assert 0 < exact.sigma <= plain.sigma
+    assert mu * (1 - 1e-10) <= exact.exact_guarantee(sensitivity).mu <= mu
+    assert plain.exact_guarantee(sensitivity).mu <= plain.guarantee(sensitivity).mu
+    # This file's own quadrature agrees, at this distance and at smaller ones.
+    for distance in (sensitivity, sensitivity / 2):
+        for epsilon in (0.0, mu / 2, mu, 2 * mu):
+            delta = exact_delta(distance, exact.sigma, epsilon, dim, 1)
+            assert delta <= guarantee.delta(epsilon) + 1e-10
+
+
+def test_exact_scale_saves_noise_where_the_scale_is_not_small():
+    # 1 - (d-1)σ²/6, and more where σ is of order one.
+    plain, exact = (
+        calibrate(Sphere(10), 0.05, GDP(0.1)).sigma
+        for calibrate in (RiemannianGaussian.calibrate, RiemannianGaussian.calibrate_exact)
+    )
+    assert plain == 0.5
+    assert 0.75 < exact / plain < 0.85
+
+
+@pytest.mark.parametrize("space", [Euclidean(3), SPDLogEuclidean(2)], ids=repr)
+def test_on_flat_spaces_the_plain_scale_is_exact(space):
+    plain = RiemannianGaussian.calibrate(space, 0.3, GDP(0.7))
+    assert RiemannianGaussian.calibrate_exact(space, 0.3, GDP(0.7)) == plain
+    assert plain.exact_guarantee(0.3) == plain.guarantee(0.3)
+
+
+def test_limits_of_the_exact_scale():
+    sphere = Sphere(2)
+    assert RiemannianGaussian.calibrate_exact(sphere, 0.1, GDP(inf)).sigma == 0
+    assert RiemannianGaussian.calibrate_exact(sphere, 0.0, GDP(1.0)).sigma == 0
+    assert RiemannianGaussian(sphere, 0.0).exact_guarantee(0.1).mu == inf
+    assert RiemannianGaussian(sphere, 0.3).exact_guarantee(0.0).mu == 0
+    far = RiemannianGaussian(sphere, 0.3).exact_guarantee(inf)
+    assert far == RiemannianGaussian(sphere, 0.3).exact_guarantee(pi)
+    with pytest.raises(ValueError, match="guarantee must have mu > 0"):
+        RiemannianGaussian.calibrate_exact(sphere, 0.1, GDP(0.0))
+    with pytest.raises(ValueError, match="sensitivity must be finite"):
+        RiemannianGaussian.calibrate_exact(sphere, inf, GDP(1.0))
+    with pytest.raises(ValueError, match="requires a homogeneous space of curvature"):
+        RiemannianGaussian.calibrate_exact(Hyperbolic(2), 0.1, GDP(1.0))
+    for guarantee in (ApproxDP(1.0, 1e-6), 1.0):
+        with pytest.raises(TypeError, match="guarantee must be a GDP"):
+            RiemannianGaussian.calibrate_exact(sphere, 0.1, guarantee)
