@@ -8,9 +8,10 @@ from numbers import Real
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from skdpfrechet import sensitivity
 from skdpfrechet._numerics import Array
 from skdpfrechet._validation import check_open_unit
-from skdpfrechet.estimators._records import check_on_manifold, read_records
+from skdpfrechet.estimators._records import BallProblem, check_on_manifold, read_records
 from skdpfrechet.manifolds import Manifold
 from skdpfrechet.manifolds._resolve import point_ndim
 from skdpfrechet.privacy import GDP, PrivacyReport, Release
@@ -45,6 +46,13 @@ class _DPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         table.estimator_class = type(self)
         return table
 
+    def _forget(self) -> None:
+        """Drop what an earlier fit left: after a failed fit nothing may pass for its result."""
+        for name in list(vars(self)):
+            fitted = name.endswith("_") and not name.startswith("_")
+            if fitted or name in ("_inference", "_n_features_out"):
+                delattr(self, name)
+
     def _check_choices(self) -> float | None:
         """Validate the parameters that need no data; return the confidence level."""
         if not isinstance(self.calibration, str) or self.calibration not in CALIBRATIONS:
@@ -59,6 +67,23 @@ class _DPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         check_is_fitted(self)
         X, epsilon = read_records(self, X, reset=False)
         return check_on_manifold(self.manifold_, X, "X", epsilon)
+
+
+def fit_notes(problem: BallProblem, mechanism: str) -> tuple[str, ...]:
+    """Return what a reader of the report must know beyond the numbers, from public numbers only."""
+    notes = []
+    cap = sensitivity.float_log_cap(problem.local.model, problem.radius, problem.n)
+    if problem.radius > cap:
+        notes.append(
+            f"eigenvalues were moved to within a factor exp(±{cap:.3g}) of the centre, all that "
+            "float64 can follow; if the records are not there, rescale X or give a center"
+        )
+    if mechanism == "riemannian-gaussian-exact":
+        notes.append(
+            "the exact budget rests on numerical evidence, not on a proof, that the loss is worst "
+            "at epsilon = 0 and at the largest distance"
+        )
+    return tuple(notes)
 
 
 def make_report(

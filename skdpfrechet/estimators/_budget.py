@@ -68,4 +68,5 @@ def _resolve(default: dict[str, float], split: Mapping[str, float] | None) -> di
     shares = {name: check_open_unit(f"budget_split[{name!r}]", split[name]) for name in default}
     if not isclose(sum(shares.values()), 1.0, rel_tol=1e-9):
         raise ValueError(f"budget_split must sum to 1, got {split!r}.")
-    return shares
+    total = sum(shares.values())
+    return {name: share / total for name, share in shares.items()}

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from skdpfrechet import sensitivity
 from skdpfrechet._numerics import Array, clip_norm, symmetrize
 from skdpfrechet._solvers import local_coordinates, second_moment
-from skdpfrechet.estimators._base import _DPEstimator, make_report
+from skdpfrechet.estimators._base import _DPEstimator, fit_notes, make_report
 from skdpfrechet.estimators._budget import mean_shares, part
 from skdpfrechet.estimators._mechanisms import make_generator, resolve_mechanism
 from skdpfrechet.estimators._private_mean import release_mean
@@ -160,6 +160,7 @@ class DPFrechetMean(_DPEstimator):
         ConvergenceError
             If the mean misses the residual on which the sensitivity relies. Nothing is released.
         """
+        self._forget()
         level, mu = self._check_choices(), check_mu(self.mu)
         rng, void_reason = make_generator(self.random_state)
         problem = prepare(self, X, self.radius, self.center, self.calibration)
@@ -176,11 +177,11 @@ class DPFrechetMean(_DPEstimator):
             inference, more = spend(problem, release, point, mu, shares, level, rng)
             rows += more
         self.release_ = release
-        self.mean_ = release.point
+        self.mean_ = release.point.copy()
         self.manifold_ = problem.manifold
         self.center_ = problem.center
         self.n_samples_ = problem.n
-        self.privacy_ = make_report(mu, rows, void_reason)
+        self.privacy_ = make_report(mu, rows, void_reason, fit_notes(problem, mechanism))
         self._inference = inference
         self._n_features_out = problem.manifold.dim
         return self

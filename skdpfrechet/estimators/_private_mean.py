@@ -50,6 +50,8 @@ def release_mean(
         guarantee=GDP(fit_mu),
         void_reason=void_reason,
     )
+    if mechanism == "projected-gaussian":
+        scale = sensitivity.sphere_chord(scale)  # its noise is added in the ambient space
     return release, point, Release("mean", mu, scale, noise.sigma, mechanism)
 
 

@@ -6,6 +6,7 @@ is not finite or does not lie on the manifold. No message says which one.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from math import inf
 
@@ -16,7 +17,7 @@ from sklearn.utils.validation import validate_data
 from skdpfrechet import sensitivity
 from skdpfrechet._numerics import Array
 from skdpfrechet._validation import check_positive
-from skdpfrechet.manifolds import Localization, Manifold, resolve_manifold
+from skdpfrechet.manifolds import Hyperbolic, Localization, Manifold, resolve_manifold
 from skdpfrechet.manifolds._resolve import point_ndim
 
 SMALLEST_RADIUS, LARGEST_RADIUS = 1e-20, 1e20  # float64 holds their fourth powers, over any mu²
@@ -46,8 +47,10 @@ def prepare(estimator, X, radius: float, center, calibration: str) -> BallProble
     center = check_center(manifold, center)
     X = check_on_manifold(manifold, X, "X", epsilon)
     local = manifold.localize(center)
+    check_localization(local, center, radius)
     cap = sensitivity.float_log_cap(local.model, radius, len(X))
-    points = local.model.project_to_ball(local.to_model(X), local.origin, radius, cap)
+    with np.errstate(all="ignore"):  # no overflow warning may tell that some record is far away
+        points = local.model.project_to_ball(local.to_model(X), local.origin, radius, cap)
     return BallProblem(manifold, center, radius, local, points)
 
 
@@ -117,7 +120,11 @@ def real_numbers(X):
         if converted.dtype.kind == "c":
             problem = "complex"
         elif converted.dtype.kind not in "buif":
-            converted = converted.astype(np.float64)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", np.exceptions.ComplexWarning)
+                converted = converted.astype(np.float64)
+    except np.exceptions.ComplexWarning:
+        problem = "complex"
     except (TypeError, ValueError, OverflowError) as error:
         problem = "ragged" if converted is None else type(error).__name__
     # Raised outside the handler: an exception context would carry the original message.
@@ -172,6 +179,23 @@ def check_center(manifold: Manifold, center) -> Array:
                 f"center must be a point of {manifold!r}: the space holds {requirement}."
             )
     return manifold.canonical(point.astype(float))
+
+
+def check_localization(local: Localization, center: Array, radius: float) -> None:
+    """Raise if float64 cannot work around this public centre."""
+    with np.errstate(all="ignore"):
+        shift = float(local.model.dist(local.origin, local.to_model(center)))
+        scale = np.abs(center).max()
+        back = np.abs(local.from_model(local.origin) - center).max()
+        rounding = 0.0
+        if isinstance(local.model, Hyperbolic):  # the boost cancels: ε·e^{2D}, D the distance
+            rounding = 2.0**-52 * float(2 * center[0]) ** 2
+        good = max(shift, rounding) <= 1e-6 * radius and back <= 1e-6 * scale
+    if not good:  # written so that NaN fails
+        raise ValueError(
+            "center must be a point around which float64 can compute distances to one millionth of "
+            f"the radius, got one too far from the origin or too badly scaled on {local.model!r}."
+        )
 
 
 def check_radius(manifold: Manifold, radius, calibration: str, n: int) -> float:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf, sqrt
 
 import numpy as np
 
 from skdpfrechet import sensitivity
 from skdpfrechet._numerics import Array
-from skdpfrechet.estimators._base import _DPEstimator, make_report
+from skdpfrechet.estimators._base import _DPEstimator, fit_notes, make_report
 from skdpfrechet.estimators._budget import part, variance_shares
 from skdpfrechet.estimators._mechanisms import make_generator, rebuild, resolve_mechanism
 from skdpfrechet.estimators._private_mean import release_mean
 from skdpfrechet.estimators._records import BallProblem, check_mu, prepare
 from skdpfrechet.inference import (
-    ConfidenceInterval,
     MeanRelease,
+    VarianceRelease,
     noise_bias,
     squared_distance_spread,
-    variance_interval,
 )
 from skdpfrechet.mechanisms import Gaussian
 from skdpfrechet.privacy import GDP, Release
@@ -38,7 +38,9 @@ class DPFrechetVariance(_DPEstimator):
     radius : float
         Radius of the public ball.
     center : array-like of shape point_shape, default=None
-        Public centre of the ball; None is the identity or 0. Required on spheres.
+        Public centre of the ball. None is the identity or 0: covariances then need units in which
+        they are of order one, as those in V² would all be moved to the boundary. Required on
+        spheres.
     mu : float, default=1.0
         Budget of this fit. ``np.inf`` gives the exact sample variance, and no privacy.
     confidence_level : float or None, default=0.95
@@ -62,6 +64,8 @@ class DPFrechetVariance(_DPEstimator):
         The released variance, less the bias that the noise in the mean adds.
     interval_ : ConfidenceInterval
         Interval for the population variance; unpacks to low, high.
+    release_ : VarianceRelease
+        The released numbers, for `variance_test` and `variance_ratio_interval`.
     mean_ : ndarray of shape point_shape
         The released mean, projected to the ball, to which distances are taken.
     privacy_ : PrivacyReport
@@ -149,6 +153,7 @@ class DPFrechetVariance(_DPEstimator):
         ConvergenceError
             If the mean misses the residual on which the sensitivity relies. Nothing is released.
         """
+        self._forget()
         level, mu = self._check_choices(), check_mu(self.mu)
         rng, void_reason = make_generator(self.random_state)
         _check_release(self.mean)
@@ -169,12 +174,11 @@ class DPFrechetVariance(_DPEstimator):
             void_reason = void_reason or release.void_reason
         spend = _release_variance_paper if self.calibration == "paper" else _release_variance
         base = problem.local.model.project_to_ball(point, problem.local.origin, problem.radius)
-        estimate, interval, more = spend(problem, release, base, mu, shares, level, rng)
-        self.variance_ = estimate
+        estimate, more = spend(problem, release, base, mu, shares, level, rng)
+        self.release_ = replace(estimate, void_reason=void_reason)
+        self.variance_ = estimate.value
         if level is not None:
-            self.interval_ = interval
-        elif hasattr(self, "interval_"):
-            del self.interval_
+            self.interval_ = estimate.interval(level)
         self.mean_ = problem.local.from_model(base)
         self.manifold_ = problem.manifold
         self.center_ = problem.center
@@ -183,6 +187,7 @@ class DPFrechetVariance(_DPEstimator):
             mu,
             rows + more,
             void_reason,
+            fit_notes(problem, mechanism if self.mean is None else release.mechanism),
             reused=None if self.mean is None else release.guarantee,
         )
         self._n_features_out = 1
@@ -238,7 +243,7 @@ def _release_variance(
     shares: dict[str, float],
     level: float | None,
     rng: np.random.Generator,
-) -> tuple[float, ConfidenceInterval | None, list[Release]]:
+) -> tuple[VarianceRelease, list[Release]]:
     """Release the first two moments of the squared distances by one query on their curve."""
     n = problem.n
     y, low, high, distance = _squared_distances(problem, base)
@@ -250,21 +255,36 @@ def _release_variance(
     curve = np.array([(y - middle).mean(), curvature * ((y - middle) ** 2).mean()])
     query = curve if level is not None else curve[:1]
     released = noise.release(query, rng)
-    mean = middle + float(released[0])
+    # Without noise the moments are taken directly: from the middle of a wide range they cancel.
+    mean = float(y.mean()) if mu == inf else middle + float(released[0])
     row = Release("variance", budget, width, noise.sigma, "gaussian")
     bias, bias_variance = _bias(problem, release, base)
-    estimate = min(max(mean - bias, 0.0), high)
-    if level is None:
-        return estimate, None, [row]
-    if mu == inf and n == 1:
-        return estimate, ConfidenceInterval(0.0, high), [row]
-    second = float(released[1]) / curvature
-    spread = squared_distance_spread(mean, second, noise.sigma, low, high)
-    # (1 + 1/n): the sample mean lies closer to the records than the population mean does.
-    center = (mean - bias) * (1 + 1 / n)
-    error = sqrt(spread / n + noise.sigma**2 + bias_variance)
-    interval = variance_interval(center, error, level, high)
-    return estimate, interval, [row]
+    error, freedom = None, inf
+    if level is not None and (n == 1 or (n == 2 and mu == inf)):
+        error = inf  # the squared distances of one record, or of two from their mean, do not spread
+    elif level is not None:
+        if mu == inf:
+            spread = float(y.var())
+        else:
+            second = float(released[1]) / curvature
+            spread = squared_distance_spread(mean, second, noise.sigma, low, high)
+        sampling = spread / (n - 1)
+        total = sampling + noise.sigma**2 + bias_variance
+        error = sqrt(total) * n / (n - 1)
+        # Welch and Satterthwaite: only the sampling part is itself estimated.
+        freedom = (n - 1) * (total / sampling) ** 2 if sampling > 0 else inf
+    estimate = VarianceRelease(
+        value=min(max(mean - bias, 0.0), high),
+        # The sample mean lies closer to the records than the population mean does.
+        center=(mean - bias) * n / max(n - 1, 1),
+        standard_error=error,
+        upper=high,
+        n=n,
+        mean=release,
+        guarantee=GDP(mu),
+        freedom=freedom,
+    )
+    return estimate, [row]
 
 
 def _release_variance_paper(
@@ -275,7 +295,7 @@ def _release_variance_paper(
     shares: dict[str, float],
     level: float | None,
     rng: np.random.Generator,
-) -> tuple[float, ConfidenceInterval | None, list[Release]]:
+) -> tuple[VarianceRelease, list[Release]]:
     """Release the mean and, by a query of its own, the variance of the squared distances."""
     n = problem.n
     y, _, high, _ = _squared_distances(problem, base)
@@ -284,18 +304,24 @@ def _release_variance_paper(
     noise = Gaussian.calibrate(width, GDP(budget))
     mean = float(noise.release(np.array([y.mean()]), rng)[0])
     rows = [Release("variance", budget, width, noise.sigma, "gaussian")]
-    estimate = min(max(mean, 0.0), high)
-    if level is None:
-        return estimate, None, rows
-    spread_budget = part(mu, shares["spread"])
-    spread_width = sensitivity.spread_paper(problem.radius, n)
-    spread_noise = Gaussian.calibrate(spread_width, GDP(spread_budget))
-    spread = float(spread_noise.release(np.array([y.var()]), rng)[0])
-    rows.append(Release("spread", spread_budget, spread_width, spread_noise.sigma, "gaussian"))
-    spread = min(max(spread, 0.0), high**2 / 4)
-    error = sqrt(spread / n + noise.sigma**2)
-    interval = variance_interval(mean, error, level, high)
-    return estimate, interval, rows
+    error = None
+    if level is not None:
+        spread_budget = part(mu, shares["spread"])
+        spread_width = sensitivity.spread_paper(problem.radius, n)
+        spread_noise = Gaussian.calibrate(spread_width, GDP(spread_budget))
+        spread = float(spread_noise.release(np.array([y.var()]), rng)[0])
+        rows.append(Release("spread", spread_budget, spread_width, spread_noise.sigma, "gaussian"))
+        error = sqrt(min(max(spread, 0.0), high**2 / 4) / n + noise.sigma**2)
+    estimate = VarianceRelease(
+        value=min(max(mean, 0.0), high),
+        center=mean,
+        standard_error=error,
+        upper=high,
+        n=n,
+        mean=release,
+        guarantee=GDP(mu),
+    )
+    return estimate, rows
 
 
 def _bias(problem: BallProblem, release: MeanRelease, base: Array) -> tuple[float, float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import cached_property
 from math import inf, isinf, lgamma, log, pi
 from typing import Any
 
@@ -81,20 +82,13 @@ class ConfidenceRegion:
         else:
             w = self.manifold.log_coords(self.foot, points)
             w = w - self.manifold.log_coords(self.foot, self.center)
-        variances, axes = eigh(self.covariance)
-        along = w @ axes
-        regular = variances > 1e-14 * max(float(variances[-1]), 0.0)
-        terms = along**2 / np.where(regular, variances, 1.0)
-        # Rounding leaves 1e-15 of the vector in the directions of a singular covariance.
-        length = np.linalg.norm(w, axis=-1, keepdims=True)
-        impossible = np.where(np.abs(along) > 1e-12 * (1 + length), inf, 0.0)
-        return np.asarray(np.where(regular, terms, impossible).sum(axis=-1))
+        return mahalanobis(w, self.covariance)
 
     def contains(self, points: ArrayLike) -> Array:
         """Return whether each point lies in the region."""
         return np.asarray(self.statistic(points) <= self.critical_value)
 
-    @property
+    @cached_property
     def covariance_at_center(self) -> Array:
         """Γ in the frame at the centre, shape (dim, dim): to first order the law of the error."""
         if self.foot is None:
@@ -126,7 +120,8 @@ class ConfidenceRegion:
             return 0.0
         unit_ball = dim / 2 * log(pi) - lgamma(dim / 2 + 1)
         log_volume = unit_ball + dim / 2 * log(self.critical_value) + np.log(values).sum() / 2
-        return float(np.exp(log_volume))
+        with np.errstate(over="ignore"):
+            return float(np.exp(log_volume))
 
     def boundary(self, n: int = 100) -> Array:
         """Return `n` points on the boundary.
@@ -147,11 +142,11 @@ class ConfidenceRegion:
         variances, axes = eigh(self.covariance)
         scale = np.sqrt(np.maximum(variances, 0.0) * self.critical_value)
         w = _directions(check_positive_integer("n", n), self.manifold.dim) * scale @ axes.T
-        if self.foot is None:
-            return self.manifold.exp_coords(self.center, w)
-        return self.manifold.exp_coords(
-            self.foot, self.manifold.log_coords(self.foot, self.center) + w
-        )
+        base = self.center if self.foot is None else self.foot
+        if self.foot is not None:
+            w = self.manifold.log_coords(base, self.center) + w
+        v = self.manifold.saturate(base, self.manifold.from_coords(base, w))
+        return self.manifold.exp(base, v)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe description."""
@@ -191,6 +186,18 @@ class ConfidenceRegion:
             f"ConfidenceRegion({self.manifold!r}, confidence_level={self.confidence_level:g}, "
             f"effective_radius={self.effective_radius:.4g})"
         )
+
+
+def mahalanobis(w: Array, covariance: Array) -> Array:
+    """Return ``wᵀ Γ⁻¹ w`` along the last axis, infinite in directions in which Γ is singular."""
+    variances, axes = eigh(covariance)
+    along = w @ axes
+    regular = variances > 1e-14 * max(float(variances[-1]), 0.0)
+    terms = along**2 / np.where(regular, variances, 1.0)
+    # Rounding leaves 1e-15 of the vector in the directions of a singular covariance.
+    length = np.linalg.norm(w, axis=-1, keepdims=True)
+    impossible = np.where(np.abs(along) > 1e-12 * (1 + length), inf, 0.0)
+    return np.asarray(np.where(regular, terms, impossible).sum(axis=-1))
 
 
 def _directions(n: int, dim: int) -> Array:

@@ -2,13 +2,65 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from math import hypot, inf
+
 import numpy as np
-from scipy.stats import norm
+from scipy.stats import t
 
 from skdpfrechet._numerics import Array
+from skdpfrechet._validation import check_open_unit
 from skdpfrechet.inference._interval import ConfidenceInterval
+from skdpfrechet.inference._mean import MeanRelease
 from skdpfrechet.manifolds import Manifold
 from skdpfrechet.mechanisms import Mechanism
+from skdpfrechet.privacy import GDP
+from skdpfrechet.sensitivity import MOMENT_CURVE_CONSTANT
+
+
+@dataclass(frozen=True, eq=False)
+class VarianceRelease:
+    """A released Fréchet variance and all that is public about its error.
+
+    Parameters
+    ----------
+    value : float
+        The released variance less its bias, within the range that the ball allows.
+    center : float
+        Estimate of the population variance on which intervals and tests rest: the released number
+        less all known biases, not clipped, hence possibly negative.
+    standard_error : float or None
+        Of `center`, noise included; infinite if nothing is known of it; None if none was released.
+    upper : float
+        Largest possible variance in the ball.
+    n : int
+    mean : MeanRelease
+        The mean from which distances were taken.
+    guarantee : GDP
+        What the fit spent, a reused mean not included.
+    void_reason : str or None
+        Why the guarantee does not hold, such as a fixed seed.
+    freedom : float
+        Degrees of freedom of `standard_error`: about n - 1 where sampling dominates, without bound
+        where noise of known scale does.
+    """
+
+    value: float
+    center: float
+    standard_error: float | None
+    upper: float
+    n: int
+    mean: MeanRelease
+    guarantee: GDP
+    void_reason: str | None = None
+    freedom: float = inf
+
+    def interval(self, confidence_level: float) -> ConfidenceInterval:
+        """Return the interval of any level; it costs nothing."""
+        level = check_open_unit("confidence_level", confidence_level)
+        if self.standard_error is None:
+            raise ValueError("interval requires a confidence_level at fit, got None.")
+        return variance_interval(self.center, self.standard_error, level, self.upper, self.freedom)
 
 
 def noise_bias(
@@ -44,16 +96,31 @@ def squared_distance_spread(
     Returns
     -------
     float
-        Clipped to ``[0, (m - low)(high - m)]``, the possible variances given the mean m.
+        Raised to the standard deviation of its own noise, as the eigenvalues of a second moment
+        are: a spread lost in the noise, which comes with a low mean, would make the interval too
+        short. Cut to the possible variances ``(m - low)(high - m)`` given a mean m that is one
+        σ_V closer to the middle.
     """
-    spread = second - (mean - (low + high) / 2) ** 2 + scale**2
+    middle, half = (low + high) / 2, (high - low) / 2
     inside = min(max(mean, low), high)
-    return min(max(spread, 0.0), (inside - low) * (high - inside))
+    own_noise = scale * hypot(half / MOMENT_CURVE_CONSTANT, 2 * (inside - middle))
+    spread = max(second - (mean - middle) ** 2 + scale**2, own_noise)
+    inside += min(max(middle - inside, -scale), scale)
+    return min(spread, (inside - low) * (high - inside))
 
 
 def variance_interval(
-    center: float, standard_error: float, confidence_level: float, high: float
+    center: float,
+    standard_error: float,
+    confidence_level: float,
+    high: float,
+    freedom: float = inf,
 ) -> ConfidenceInterval:
-    """Return the normal interval around `center`, clipped to the possible range [0, `high`]."""
-    half = float(norm.ppf((1 + confidence_level) / 2)) * standard_error
-    return ConfidenceInterval(*(min(max(end, 0.0), high) for end in (center - half, center + half)))
+    """Return the Student interval around `center`, cut to the possible range [0, `high`].
+
+    Where the noise has carried all of it out of the range, the release says nothing: the range.
+    """
+    half = float(t.ppf((1 + confidence_level) / 2, freedom)) * standard_error
+    if not (center + half > 0 and center - half < high):
+        return ConfidenceInterval(0.0, high)
+    return ConfidenceInterval(max(center - half, 0.0), min(center + half, high))

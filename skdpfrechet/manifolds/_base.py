@@ -232,7 +232,8 @@ class Localization:
     """An isometry onto `model` that takes a public centre to `origin`.
 
     The frame of the original space at the centre goes to the frame of the model at `origin`, so
-    coordinates at the centre need no translation.
+    coordinates at the centre need no translation. On Hadamard models the frame elsewhere is the
+    frame at `origin` transported along the geodesic from there.
     """
 
     model: Manifold

@@ -97,7 +97,10 @@ class Hyperbolic(Manifold):
     def violations(self, points: Array, epsilon: float = 2.0**-52) -> Iterator[tuple[Array, str]]:
         square = (points[..., 1:] ** 2).sum(axis=-1)
         yield (
-            ~(np.abs(points[..., 0] - np.sqrt(1 + square)) < 1e-8 * points[..., 0]),
+            ~(
+                np.abs(points[..., 0] - np.sqrt(1 + square))
+                < max(1e-8, 4 * epsilon) * points[..., 0]
+            ),
             "points (x0, x) of the hyperboloid, x0 = sqrt(1 + |x|²)",
         )
 

@@ -14,6 +14,7 @@ from scipy.linalg import expm, logm
 from scipy.stats import chi2
 
 from skdpfrechet import DPFrechetMean, DPFrechetVariance
+from skdpfrechet.manifolds import Hyperbolic, SPDAffineInvariant
 
 N = 60
 EXACT = 1e-12
@@ -212,3 +213,40 @@ def test_clipping_still_applies():
     assert_allclose(mean.mean_, moved.mean(axis=0), rtol=0, atol=EXACT)
     variance = fit(DPFrechetVariance, "euclidean", X, radius=1.0).variance_
     assert variance == pytest.approx(((moved - moved.mean(axis=0)) ** 2).sum(axis=1).mean())
+
+
+OFF_ORIGIN = {
+    "hyperbolic": (Hyperbolic(3), np.array([1.1, -0.4, 0.7])),
+    "spd": (SPDAffineInvariant(3), np.array([0.5, 0.9, -0.6, -0.3, 0.8, 1.0])),
+}
+
+
+@pytest.mark.parametrize("calibration", ["sharp", "paper"])
+@pytest.mark.parametrize("manifold", OFF_ORIGIN)
+def test_the_public_centre_does_not_turn_the_exact_covariance(manifold, calibration):
+    """Without noise and clipping the centre is only where the iteration starts."""
+    space, shift = OFF_ORIGIN[manifold]
+    point = space.exp_coords(space.origin, -0.7 * shift[::-1])
+    spread = np.linspace(0.1, 0.8, space.dim)
+    X = space.exp_coords(point, np.random.default_rng(0).normal(size=(200, space.dim)) * spread)
+    fits = [
+        DPFrechetMean(manifold, radius=8.0, center=c, mu=np.inf, calibration=calibration).fit(X)
+        for c in (None, space.exp_coords(space.origin, shift))
+    ]
+    # The printed recipe divides by n - 1 and truncates at the radius, which binds nowhere here.
+    np.testing.assert_allclose(fits[0].covariance_, fits[1].covariance_, rtol=1e-8, atol=1e-12)
+    logs = fits[0].transform(X)
+    hessian = space.mean_squared_distance_hessian(fits[0].mean_, logs)
+    divisor = 200 if calibration == "sharp" else 199
+    half = np.linalg.solve(hessian, logs.T @ logs / divisor)
+    expected = 4 / 200 * np.linalg.solve(hessian, half.T)
+    np.testing.assert_allclose(fits[1].covariance_, expected, rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize("radius", [2.0, 1e3, 1e6])
+def test_exact_variance_does_not_depend_on_a_generous_radius(radius):
+    X = 0.3 * np.random.default_rng(0).normal(size=(100, 2))
+    y = ((X - X.mean(axis=0)) ** 2).sum(axis=1)
+    fit = DPFrechetVariance(radius=radius, mu=np.inf).fit(X)
+    assert fit.variance_ == pytest.approx(y.mean(), rel=1e-12)
+    assert fit.release_.standard_error == pytest.approx(y.std() / np.sqrt(99) * 100 / 99, rel=1e-12)

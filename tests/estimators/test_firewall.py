@@ -259,3 +259,55 @@ def test_unpickled_state_is_the_whole_state():
     copy = pickle.load(io.BytesIO(pickle.dumps(est)))
     assert_same_state(est, copy)
     assert Sphere(2) == copy.manifold_
+
+
+@pytest.mark.parametrize("manifold", ["euclidean", "logeuclid", "logchol", "spd"])
+def test_no_warning_at_the_end_of_the_float_range(manifold):
+    if manifold == "euclidean":
+        X, center = np.array([[1.7e308, 0.0], [0.0, 0.0], [1.0, 2.0]]), np.array([-1e3, 0.0])
+    else:
+        X, center = np.stack([1.7e308 * np.eye(2), np.eye(2), 2 * np.eye(2)]), None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit = DPFrechetMean(manifold, radius=3.0, center=center).fit(X)
+    assert np.isfinite(fit.mean_).all()
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_a_failed_fit_leaves_no_earlier_result(estimator):
+    X = np.random.default_rng(0).normal(size=(N, 3))
+    est = estimator(radius=2.0).fit(X)
+    with pytest.raises(ValueError, match="NaN"):
+        est.fit(np.full((N, 3), np.nan))
+    assert not hasattr(est, "mean_")
+    assert not hasattr(est, "privacy_")
+
+
+def test_what_a_user_does_to_the_mean_does_not_reach_the_release():
+    est = DPFrechetMean(radius=2.0).fit(np.random.default_rng(0).normal(size=(N, 3)))
+    point = est.release_.point.copy()
+    est.mean_ += 100
+    np.testing.assert_array_equal(est.release_.point, point)
+    with pytest.raises(ValueError, match="read-only"):
+        est.release_.point += 1
+
+
+def test_the_cap_of_float64_is_reported():
+    X = np.stack([np.eye(2)] * 50)
+    assert "rescale X" in str(DPFrechetMean("spd", radius=60.0).fit(X).privacy_)
+    assert "rescale X" not in str(DPFrechetMean("spd", radius=4.0).fit(X).privacy_)
+
+
+@pytest.mark.parametrize(
+    ("manifold", "center"),
+    [
+        ("logchol", np.diag([1e-8, 1.0, 1e8])),
+        ("logeuclid", np.diag([1e-8, 1.0, 1e8])),
+        ("spd", np.outer([1e-9, 1, 1e9], [1e-9, 1, 1e9]) * (np.eye(3) + 1) / 2),
+        ("hyperbolic", Hyperbolic(2).exp_coords(Hyperbolic(2).origin, np.array([20.0, 0.0]))),
+    ],
+)
+def test_centres_that_float64_cannot_follow_are_refused(manifold, center):
+    X = np.stack([np.eye(3)] * 5) if center.ndim == 2 else np.stack([Hyperbolic(2).origin] * 5)
+    with pytest.raises(ValueError, match="center must be"):
+        DPFrechetMean(manifold, radius=3.0, center=center).fit(X)

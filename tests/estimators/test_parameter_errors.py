@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from math import nextafter, pi
 
 import numpy as np
@@ -29,6 +30,7 @@ UNIT = "{} must lie strictly between 0 and 1, got {!r}."
 def row(space, error, message, **parameters):
     """One line of the table; the id is the parameter and its value."""
     label = "-".join(f"{name}={value!r}" for name, value in parameters.items())
+    label = re.sub(r" at 0x\w+", "", label)  # ids must agree between test processes
     return pytest.param(space, parameters, error, message, id=f"{space}-{label}"[:80])
 
 

@@ -39,6 +39,13 @@ def test_flat_covariance_is_the_textbook_one():
     assert region.critical_value == pytest.approx(chi2.ppf(0.95, 2))
 
 
+def test_few_records_widen_the_region():
+    few, many = (make(Euclidean(3), moment=np.eye(3), moment_scale=1e-3, n=n) for n in (8, 10_000))
+    # Hotelling: d n/(n - d) F_{d, n-d}(.95) = 25.97 for n = 8, d = 3, against 7.81.
+    assert few.region.critical_value == pytest.approx(25.97, rel=0.15)
+    assert many.region.critical_value == pytest.approx(7.81, rel=0.02)
+
+
 def test_noise_in_the_moment_widens_the_region():
     noisy = make(Euclidean(3), moment=np.eye(3), moment_scale=0.3).region
     exact = make(Euclidean(3), moment=np.eye(3)).region
@@ -51,7 +58,7 @@ def test_critical_value_gives_the_level_in_the_model_that_it_simulates():
     The critical value itself comes from 2,000 paired draws, standard error .003 in the level: 6
     joint standard errors are .02.
     """
-    space, moment, sigma_m, n = Euclidean(2), np.diag([1.0, 0.4]), 0.15, 80
+    space, moment, sigma_m, n = Euclidean(2), np.diag([1.0, 0.4]), 0.1, 12
     inference = make(space, moment=moment, moment_scale=sigma_m, scale=0.05, n=n)
     c = inference.region.critical_value
     rng = np.random.default_rng(1)
@@ -60,7 +67,9 @@ def test_critical_value_gives_the_level_in_the_model_that_it_simulates():
     noise = rng.standard_normal((draws, 2, 2))
     noise = sigma_m * (noise + noise.swapaxes(1, 2)) / 2
     noise[:, [0, 1], [0, 1]] = sigma_m * rng.standard_normal((draws, 2))
-    w, q = np.linalg.eigh(moment + noise)
+    records = rng.standard_normal((draws, n, 2)) * np.sqrt(np.diag(moment))
+    records -= records.mean(axis=1, keepdims=True)
+    w, q = np.linalg.eigh(records.swapaxes(1, 2) @ records / n + noise)
     shaken = (q * np.maximum(w, sigma_m)[:, None]) @ q.swapaxes(1, 2)
     covariance = shaken / n + 0.05**2 * np.eye(2)
     statistic = (error * np.linalg.solve(covariance, error[..., None])[..., 0]).sum(axis=1)

@@ -45,10 +45,14 @@ def test_spread_of_exact_moments_is_the_variance():
 
 @pytest.mark.parametrize("mean", [-1.0, 0.0, 1.0, 3.0, 4.0, 9.0])
 @pytest.mark.parametrize("second", [-10.0, 0.0, 1.0, 50.0])
-def test_spread_stays_possible(mean, second):
+def test_spread_stays_possible_and_above_its_own_noise(mean, second):
     spread = squared_distance_spread(mean, second, 0.1, 0.0, 4.0)
     inside = min(max(mean, 0.0), 4.0)
-    assert 0 <= spread <= inside * (4 - inside)
+    inside += 0.1 if inside < 2 else -0.1  # one noise scale towards the middle
+    # The second moment has noise .1 · 2/1.665, and m² adds 2 |m - 2| .1 to it.
+    noise = 0.1 * np.hypot(2 / 1.6650957, 2 * (min(max(mean, 0.0), 4.0) - 2))
+    assert min(noise, inside * (4 - inside)) <= spread + 1e-6
+    assert spread <= inside * (4 - inside)
 
 
 def test_interval_is_normal_and_clipped():
@@ -56,3 +60,13 @@ def test_interval_is_normal_and_clipped():
     z = norm.ppf(0.95)
     assert (low, high) == pytest.approx((1 - 0.2 * z, 1 + 0.2 * z))
     assert variance_interval(0.1, 1.0, 0.95, high=1.5) == (0.0, 1.5)
+
+
+@pytest.mark.parametrize("center", [-5.0, 9.0])
+def test_interval_outside_the_possible_range_becomes_the_range(center):
+    assert variance_interval(center, 0.5, 0.95, high=4.0) == (0.0, 4.0)
+
+
+def test_interval_of_few_records_is_students():
+    low, high = variance_interval(1.0, 0.1, 0.95, high=9.0, freedom=4)
+    assert high - low == pytest.approx(2 * 0.1 * 2.776445)  # t_{.975} with 4 degrees of freedom
