@@ -46,10 +46,10 @@ def prepare(estimator, X, radius: float, center, calibration: str) -> BallProble
     radius = check_radius(manifold, radius, calibration, len(X))
     center = check_center(manifold, center)
     X = check_on_manifold(manifold, X, "X", epsilon)
-    local = manifold.localize(center)
-    check_localization(local, center, radius)
-    cap = sensitivity.float_log_cap(local.model, radius, len(X))
     with np.errstate(all="ignore"):  # no overflow warning may tell that some record is far away
+        local = manifold.localize(center)
+        check_localization(local, center, radius)
+        cap = sensitivity.float_log_cap(local.model, radius, len(X))
         points = local.model.project_to_ball(local.to_model(X), local.origin, radius, cap)
     return BallProblem(manifold, center, radius, local, points)
 
