@@ -47,6 +47,13 @@ KEY_LINES = {
         rf"0\.03 +{NUMBER} +{NUMBER}\n +0\.1 ",
         rf"inf +{NUMBER} +0\.00 +NOT private",
     ),
+    "plot_rivals.py": (
+        r"n = 500, r = 1, ε = 1, δ = 1e-05, hence μ = 0\.2681",
+        r"\n +4 +10 .* 0\.79\n +5 +15 .* 1\.15\n",
+        r"exponent of k: laplace 3\.95, ours 1\.98, classical 1\.98",
+        r"classical/ours at ε = 1: 1\.69",
+        r"Laplace noise exists for nε > 18\.2 \(k = 10\)",
+    ),
     "plot_occupational_judgements.py": (
         "48 persons judge by 4 criteria; a record is a person",
         "centre +0.5 +25.0 %",
@@ -56,6 +63,16 @@ KEY_LINES = {
         rf"Social Usefulness +({NUMBER} +{NUMBER} ± *{NUMBER} *){{3}}\n",
         "NOT private: Social Status & Reward",
         "4 of the 192 records",
+    ),
+    "plot_tests.py": (
+        "normal: 234 images\n pneumonia: 390 images",
+        r" +0\.1 +\S+ +\S+ +\[\d+\.\d+, (\d+\.\d+|inf)\]\n",
+        r"NOT private +\d\.\de-18\d +0\.0001\d +\[0\.62, 0\.87\]",
+        r"Social Status & Reward, judged by the same 48 persons; 3-GDP in all",
+        rf"as if by different persons: p = {NUMBER}, only indicative",
+        rf"a difference per person:    p = {NUMBER}; 3-GDP in all",
+        r"correlation of the deviations along the difference: 0\.\d",
+        r"0\.[3-9]\d of what independence assumes",
     ),
 }
 
