@@ -120,6 +120,16 @@ def eigh(a: Array) -> tuple[Array, Array]:
     return w, q
 
 
+def eigvalsh(a: Array) -> Array:
+    """Eigenvalues (ascending) of symmetric matrices, as `eigh` but without the vectors."""
+    if a.shape[-1] > 2 and np.isfinite(a).all():
+        try:
+            return np.asarray(np.linalg.eigvalsh(a))
+        except np.linalg.LinAlgError:
+            pass  # `eigh` finds out which matrix it was
+    return eigh(a)[0]
+
+
 def _eigh_2x2(a: Array) -> tuple[Array, Array]:
     top, off, bottom = a[..., 0, 0], a[..., 1, 0], a[..., 1, 1]
     half_gap = (top - bottom) / 2

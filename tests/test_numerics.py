@@ -15,6 +15,7 @@ from skdpfrechet._numerics import (
     clip_eigenvalues,
     clip_norm,
     eigh,
+    eigvalsh,
     from_eigen,
     hessian_deficit,
     hessian_ratio,
@@ -324,3 +325,15 @@ def test_householder_reflects_the_first_axis_to_the_point(v):
     assert_allclose(reflection @ reflection.T, np.eye(len(p)), atol=8 * EPS)
     assert_allclose(np.abs(reflection[:, 0] @ p), 1.0, rtol=8 * EPS)
     assert_allclose(p @ reflection[:, 1:], 0.0, atol=8 * EPS)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 6])
+def test_eigvalsh_gives_the_eigenvalues_of_eigh(size):
+    rng = np.random.default_rng(size)
+    a = rng.normal(size=(5, size, size))
+    a = a + a.swapaxes(1, 2)
+    np.testing.assert_allclose(eigvalsh(a), eigh(a)[0], rtol=1e-13, atol=1e-13)
+    a[2, 0, 0] = np.nan
+    w = eigvalsh(a)
+    assert np.isnan(w[2]).all()
+    np.testing.assert_array_equal(np.isfinite(np.delete(w, 2, axis=0)), True)

@@ -12,6 +12,7 @@ from skdpfrechet._numerics import (
     Array,
     clip_norm,
     eigh,
+    eigvalsh,
     from_eigen,
     jacobi_ratio,
     sqrt_pair,
@@ -129,7 +130,7 @@ class SPDAffineInvariant(_SPD):
         return np.asarray((self.coords(p, u) * self.coords(p, v)).sum(axis=-1))
 
     def dist(self, p: Array, q: Array) -> Array:
-        w, _ = eigh(_congruence(sqrt_pair(p)[1], q))
+        w = eigvalsh(_congruence(sqrt_pair(p)[1], q))
         return np.asarray(np.linalg.norm(np.log(np.maximum(w, _TINY)), axis=-1))
 
     def transport(self, p: Array, q: Array, v: Array) -> Array:
