@@ -71,8 +71,11 @@ def read_records(estimator, X, reset: bool) -> tuple[Array, float]:
             order="C",
             ensure_2d=ndim == 1,
             allow_nd=ndim == 2,
+            ensure_all_finite=False,  # its message is a page long
             reset=reset,
         )
+    if not np.isfinite(checked).all():
+        raise ValueError("X must contain finite numbers only, got NaN or infinity.")
     if ndim == 2:
         _check_size(estimator, checked.shape[1], reset)
     return checked, epsilon
@@ -176,7 +179,7 @@ def check_center(manifold: Manifold, center) -> Array:
     for mask, requirement in manifold.violations(point.astype(float)):
         if mask.any():
             raise ValueError(
-                f"center must be a point of {manifold!r}: the space holds {requirement}."
+                f"center must be a point of {manifold!r}, which holds {requirement.split(';')[0]}."
             )
     return manifold.canonical(point.astype(float))
 

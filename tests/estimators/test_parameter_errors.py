@@ -68,8 +68,8 @@ CENTER = [
         center=EYE[0],
     ),
     row("sphere", ValueError, "center must have shape (3,) on", center=[NORTH]),
-    row("sphere", ValueError, "the space holds unit vectors", center=2 * NORTH),
-    row("sphere", ValueError, "the space holds directions of non-zero length", center=0 * NORTH),
+    row("sphere", ValueError, ", which holds unit vectors", center=2 * NORTH),
+    row("sphere", ValueError, ", which holds directions of non-zero length", center=0 * NORTH),
     row("sphere", ValueError, "center must be finite", center=[0, np.nan, 1]),
     row("sphere", TypeError, "center must be an array of real numbers, got str.", center="north"),
     row(
@@ -77,8 +77,8 @@ CENTER = [
     ),
     row("sphere", ValueError, "center must be a rectangular array", center=[[1], [1, 2]]),
     row("spd", ValueError, "center must have shape (2, 2) on", center=np.eye(3)),
-    row("spd", ValueError, "the space holds symmetric matrices", center=[[1.0, 0.5], [0.0, 1.0]]),
-    row("spd", ValueError, "the space holds positive definite matrices", center=-EYE),
+    row("spd", ValueError, ", which holds symmetric matrices", center=[[1.0, 0.5], [0.0, 1.0]]),
+    row("spd", ValueError, ", which holds positive definite matrices", center=-EYE),
     row("euclidean", ValueError, "center must be finite", center=[np.inf, 0, 0]),
 ]
 BUDGET = [
