@@ -259,9 +259,12 @@ def _release_spread(
     model, n = problem.local.model, problem.n
     distance, reach, middle, radius = _spread_inputs(problem, point)
     logs = local_coordinates(model, point, problem.points, middle, radius)
-    budget = part(mu, shares["second_moment"])
-    sensitivity_ = sensitivity.second_moment(model, problem.radius, distance, n)
-    noise = SymmetricGaussian.calibrate(sensitivity_, GDP(budget))
+    row, noise = _matrix_row(
+        "second moment",
+        sensitivity.second_moment(model, problem.radius, distance, n),
+        mu,
+        shares["second_moment"],
+    )
     exact = mu == inf
     inference = MeanInference(
         manifold=problem.manifold,
@@ -281,7 +284,6 @@ def _release_spread(
         bootstrap=True,
         hessian=model.mean_squared_distance_hessian(point, logs) if exact else None,
     )
-    row = Release("second moment", budget, sensitivity_, noise.sigma, "gaussian")
     return inference, [row]
 
 
