@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 from joblib import Parallel, delayed
-from scipy.integrate import quad
+from scipy.integrate import cumulative_simpson, quad
 
 from skdpfrechet import DPFrechetMean, DPFrechetVariance
 from skdpfrechet.manifolds import Manifold, SPDAffineInvariant, Sphere
@@ -21,7 +21,11 @@ from skdpfrechet.manifolds import Manifold, SPDAffineInvariant, Sphere
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """Records uniform in volume in a tangent ball (SPD) or a geodesic ball (sphere)."""
+    """Records uniform in volume in a tangent ball (SPD) or a geodesic ball (sphere).
+
+    With `axes`, uniform in a tangent ellipsoid instead: half-axes `spread` times these numbers in
+    (0, 1]. The law is symmetric about `mean` either way, which makes it the Fréchet mean.
+    """
 
     name: str
     manifold: Manifold
@@ -29,25 +33,37 @@ class Design:
     radius: float
     mean: np.ndarray
     spread: float
+    axes: np.ndarray | None = None
 
     @property
     def variance(self) -> float:
-        """Fréchet variance: E s² for the radial density ∝ s^{d-1}, on the sphere ∝ sin s."""
-        if isinstance(self.manifold, Sphere):
-            total = quad(lambda s: s * s * np.sin(s), 0, self.spread)[0]
-            return total / quad(np.sin, 0, self.spread)[0]
+        """Fréchet variance: E s² for the radial density ∝ s^{d-1}, on the sphere ∝ sin^{d-1} s."""
         dim = self.manifold.dim
+        if self.axes is not None:
+            return self.spread**2 * float((self.axes**2).sum()) / (dim + 2)
+        if isinstance(self.manifold, Sphere):
+            total = quad(lambda s: s * s * np.sin(s) ** (dim - 1), 0, self.spread)[0]
+            return total / quad(lambda s: np.sin(s) ** (dim - 1), 0, self.spread)[0]
         return self.spread**2 * dim / (dim + 2)
 
     def draw(self, n: int, rng: np.random.Generator) -> np.ndarray:
         direction = rng.standard_normal((n, self.manifold.dim))
         direction /= np.linalg.norm(direction, axis=1, keepdims=True)
         u = rng.random((n, 1))
-        if isinstance(self.manifold, Sphere):
-            length = np.arccos(1 - u * (1 - np.cos(self.spread)))
+        if isinstance(self.manifold, Sphere) and self.axes is None:
+            length = self._cap_quantile(u)
         else:
             length = self.spread * u ** (1 / self.manifold.dim)
-        return self.manifold.exp_coords(self.mean, length * direction)
+        axes = 1.0 if self.axes is None else self.axes
+        return self.manifold.exp_coords(self.mean, length * direction * axes)
+
+    def _cap_quantile(self, u: np.ndarray) -> np.ndarray:
+        """Return the radius that holds the share u of the cap's volume."""
+        if self.manifold.dim == 2:
+            return np.arccos(1 - u * (1 - np.cos(self.spread)))
+        grid = np.linspace(0, self.spread, 4001)
+        volume = cumulative_simpson(np.sin(grid) ** (self.manifold.dim - 1), x=grid, initial=0)
+        return np.interp(u, volume / volume[-1], grid)
 
 
 def centred(manifold: Manifold, center: np.ndarray, radius: float) -> Design:
