@@ -2,5 +2,6 @@
 
 from skdpfrechet._solvers._frechet_mean import ConvergenceError, frechet_mean
 from skdpfrechet._solvers._moments import local_coordinates, second_moment
+from skdpfrechet._solvers._sample import Sample
 
-__all__ = ["ConvergenceError", "frechet_mean", "local_coordinates", "second_moment"]
+__all__ = ["ConvergenceError", "Sample", "frechet_mean", "local_coordinates", "second_moment"]

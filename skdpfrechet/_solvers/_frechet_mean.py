@@ -6,6 +6,7 @@ import numpy as np
 
 from skdpfrechet._numerics import Array
 from skdpfrechet._solvers._newton import newton_mean
+from skdpfrechet._solvers._sample import Sample
 from skdpfrechet._solvers._spd import spd_mean
 from skdpfrechet.manifolds import FlatManifold, Manifold, SPDAffineInvariant
 
@@ -16,7 +17,7 @@ class ConvergenceError(RuntimeError):
 
 def frechet_mean(
     manifold: Manifold,
-    points: Array,
+    points: Array | Sample,
     start: Array,
     *,
     radius: float = np.inf,
@@ -29,7 +30,7 @@ def frechet_mean(
     Parameters
     ----------
     manifold : Manifold
-    points : ndarray, shape (..., n, *point_shape)
+    points : ndarray, shape (..., n, *point_shape), or Sample
         Records inside the closed ball of `radius` around `start`.
     start : ndarray, shape point_shape
         Public centre m0: the iteration starts there, never at a record.
@@ -69,6 +70,8 @@ def frechet_mean(
     .. [2] B. Afsari, R. Tron, R. Vidal, "On the convergence of gradient descent for finding the
        Riemannian center of mass", SIAM J. Control Optim. 51, 2013.
     """
+    if isinstance(points, Sample):
+        points = points.points
     if isinstance(manifold, FlatManifold):
         axis = points.ndim - len(manifold.point_shape) - 1
         return manifold.chart_inverse(manifold.chart(points).mean(axis=axis))

@@ -9,7 +9,6 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from skdpfrechet import sensitivity
 from skdpfrechet._numerics import Array, clip_norm, symmetrize
-from skdpfrechet._solvers import local_coordinates, second_moment
 from skdpfrechet.estimators._base import _DPEstimator, fit_notes, make_report
 from skdpfrechet.estimators._budget import mean_shares, part
 from skdpfrechet.estimators._mechanisms import make_generator, resolve_mechanism
@@ -258,7 +257,6 @@ def _release_spread(
     """Release the uncentred second moment at the released mean; the Hessian follows from it."""
     model, n = problem.local.model, problem.n
     distance, reach, middle, radius = _spread_inputs(problem, point)
-    logs = local_coordinates(model, point, problem.points, middle, radius)
     row, noise = _matrix_row(
         "second moment",
         sensitivity.second_moment(model, problem.radius, distance, n),
@@ -273,7 +271,7 @@ def _release_spread(
         point=point,
         release=release,
         n=n,
-        moment=noise.release(second_moment(logs), rng),
+        moment=noise.release(problem.sample.second_moment(point, middle, radius), rng),
         moment_scale=noise.sigma,
         # The floor keeps the noise from making the region too small; see docs/theory.
         moment_range=(noise.sigma, max(reach**2, noise.sigma)),
@@ -282,9 +280,14 @@ def _release_spread(
         confidence_level=level,
         in_chart=not exact and release.mechanism == "wrapped-gaussian",
         bootstrap=True,
-        hessian=model.mean_squared_distance_hessian(point, logs) if exact else None,
+        hessian=_exact_hessian(problem, point, middle, radius) if exact else None,
     )
     return inference, [row]
+
+
+def _exact_hessian(problem: BallProblem, point: Array, middle: Array, radius: float) -> Array:
+    logs = problem.sample.coordinates(point, middle, radius)
+    return problem.local.model.mean_squared_distance_hessian(point, logs)
 
 
 def _release_spread_paper(
@@ -302,7 +305,7 @@ def _release_spread_paper(
     here both are clipped to the range that they are known to have.
     """
     model, n, radius = problem.local.model, problem.n, problem.radius
-    logs = local_coordinates(model, point, problem.points, np.zeros(model.dim), radius)
+    logs = problem.sample.coordinates(point, np.zeros(model.dim), radius)
     centred = logs - logs.mean(axis=0)
     moment = symmetrize(centred.T @ centred / max(n - 1, 1))
     hessian = model.mean_squared_distance_hessian(point, logs)

@@ -34,7 +34,7 @@ def release_mean(
     noise = calibrate(mechanism, local.model, local.origin, scale, GDP(mu))
     exact = frechet_mean(
         local.model,
-        problem.points,
+        problem.sample,
         local.origin,
         radius=problem.radius,
         tolerance=0.0 if mu == inf else tolerance,

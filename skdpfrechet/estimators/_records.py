@@ -16,6 +16,7 @@ from sklearn.utils.validation import validate_data
 
 from skdpfrechet import sensitivity
 from skdpfrechet._numerics import Array
+from skdpfrechet._solvers import Sample
 from skdpfrechet._validation import check_positive
 from skdpfrechet.manifolds import Hyperbolic, Localization, Manifold, resolve_manifold
 from skdpfrechet.manifolds._resolve import point_ndim
@@ -32,11 +33,11 @@ class BallProblem:
     center: Array
     radius: float
     local: Localization
-    points: Array
+    sample: Sample
 
     @property
     def n(self) -> int:
-        return len(self.points)
+        return self.sample.n
 
 
 def prepare(estimator, X, radius: float, center, calibration: str) -> BallProblem:
@@ -51,7 +52,7 @@ def prepare(estimator, X, radius: float, center, calibration: str) -> BallProble
         check_localization(local, center, radius)
         cap = sensitivity.float_log_cap(local.model, radius, len(X))
         points = local.model.project_to_ball(local.to_model(X), local.origin, radius, cap)
-    return BallProblem(manifold, center, radius, local, points)
+    return BallProblem(manifold, center, radius, local, Sample(local.model, points))
 
 
 def read_records(estimator, X, reset: bool) -> tuple[Array, float]:

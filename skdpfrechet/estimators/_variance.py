@@ -231,7 +231,7 @@ def _squared_distances(problem: BallProblem, base: Array) -> tuple[Array, float,
     distance = min(float(model.dist(origin, base)), problem.radius)
     low, high = sensitivity.squared_distance_range(problem.radius, distance)
     with np.errstate(all="ignore"):
-        y = model.dist(base, problem.points) ** 2
+        y = problem.sample.squared_distances(base)
     return np.clip(np.where(np.isnan(y), low, y), low, high), low, high, distance
 
 

@@ -41,7 +41,7 @@ def test_catches_a_wrong_divisor(monkeypatch):
     """The mean divides by n - 1 while the noise is scaled to n."""
 
     def wrong(manifold, points, start, **options):
-        return points.sum(axis=0) / (len(points) - 1)
+        return points.points.sum(axis=0) / (points.n - 1)
 
     monkeypatch.setattr(_private_mean, "frechet_mean", wrong)
     assert exceeds(mean_case("n - 1", PLANE, 1.0, n=2, confidence_level=None))
@@ -52,7 +52,7 @@ def test_catches_distances_to_a_mean_outside_the_ball(monkeypatch):
     far = MeanRelease(PLANE, np.array([2.2, 0.0]), np.zeros(2), 0.1, "wrapped-gaussian", GDP(1.0))
 
     def unprojected(problem, base):
-        y = ((problem.points - far.point) ** 2).sum(axis=1)
+        y = ((problem.sample.points - far.point) ** 2).sum(axis=1)
         return y, 0.0, 4 * problem.radius**2, problem.radius
 
     monkeypatch.setattr(_variance, "_squared_distances", unprojected)
