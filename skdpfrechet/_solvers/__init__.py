@@ -2,6 +2,13 @@
 
 from skdpfrechet._solvers._frechet_mean import ConvergenceError, frechet_mean
 from skdpfrechet._solvers._moments import local_coordinates, second_moment
-from skdpfrechet._solvers._sample import Sample
+from skdpfrechet._solvers._sample import Sample, load
 
-__all__ = ["ConvergenceError", "Sample", "frechet_mean", "local_coordinates", "second_moment"]
+__all__ = [
+    "ConvergenceError",
+    "Sample",
+    "frechet_mean",
+    "load",
+    "local_coordinates",
+    "second_moment",
+]

@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from skdpfrechet._numerics import Array
-from skdpfrechet._solvers._newton import newton_mean
-from skdpfrechet._solvers._sample import Sample
-from skdpfrechet._solvers._spd import spd_mean
-from skdpfrechet.manifolds import FlatManifold, Manifold, SPDAffineInvariant
+from skdpfrechet._solvers._sample import Sample, load
+from skdpfrechet.manifolds import Manifold
 
 
 class ConvergenceError(RuntimeError):
@@ -70,17 +68,11 @@ def frechet_mean(
     .. [2] B. Afsari, R. Tron, R. Vidal, "On the convergence of gradient descent for finding the
        Riemannian center of mass", SIAM J. Control Optim. 51, 2013.
     """
-    if isinstance(points, Sample):
-        points = points.points
-    if isinstance(manifold, FlatManifold):
-        axis = points.ndim - len(manifold.point_shape) - 1
-        return manifold.chart_inverse(manifold.chart(points).mean(axis=axis))
-    if isinstance(manifold, SPDAffineInvariant):
-        mean, residual = spd_mean(points, start, tolerance, max_iter)
-    else:
-        mean, residual = newton_mean(manifold, points, start, radius, tolerance, max_iter)
+    sample = points if isinstance(points, Sample) else load(manifold, points)
+    accept = tolerance if accept is None else accept
+    mean, residual = sample.mean(start, radius, tolerance, accept, max_iter)
     # Written so that NaN fails.
-    if not np.all(residual <= (tolerance if accept is None else accept)):
+    if not np.all(residual <= accept):
         raise ConvergenceError(
             "The Fréchet mean did not reach the residual that its privacy certificate requires; "
             "nothing was released."

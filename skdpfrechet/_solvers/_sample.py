@@ -4,9 +4,26 @@ from __future__ import annotations
 
 import numpy as np
 
+from skdpfrechet import _kernels
 from skdpfrechet._numerics import Array
 from skdpfrechet._solvers._moments import local_coordinates, second_moment
-from skdpfrechet.manifolds import Manifold
+from skdpfrechet._solvers._newton import newton_mean
+from skdpfrechet._solvers._spd import spd_mean
+from skdpfrechet.manifolds import FlatManifold, Manifold, SPDAffineInvariant, Sphere
+
+
+def load(manifold: Manifold, points: Array) -> Sample:
+    """Return the sample of the fastest kind at hand."""
+    if _kernels.compiled() and points.size > 0:
+        if isinstance(manifold, Sphere):
+            from skdpfrechet._solvers._compiled import CompiledSphere
+
+            return CompiledSphere(manifold, points)
+        if isinstance(manifold, SPDAffineInvariant) and 2 <= manifold.size <= 64:
+            from skdpfrechet._solvers._compiled import CompiledSPD
+
+            return CompiledSPD(manifold, points)
+    return Sample(manifold, points)
 
 
 class Sample:
@@ -34,6 +51,18 @@ class Sample:
     def n(self) -> int:
         """Number of records of one sample."""
         return int(self._points.shape[-len(self.manifold.point_shape) - 1])
+
+    def mean(
+        self, start: Array, radius: float, tolerance: float, accept: float, max_iter: int
+    ) -> tuple[Array, Array]:
+        """Return the Fréchet mean and its residual, as `frechet_mean` describes them."""
+        if isinstance(self.manifold, FlatManifold):
+            axis = self.points.ndim - len(self.manifold.point_shape) - 1
+            mean = self.manifold.chart(self.points).mean(axis=axis)
+            return self.manifold.chart_inverse(mean), np.zeros(mean.shape[:-1])
+        if isinstance(self.manifold, SPDAffineInvariant):
+            return spd_mean(self.points, start, tolerance, max_iter)
+        return newton_mean(self.manifold, self.points, start, radius, tolerance, max_iter)
 
     def squared_distances(self, base: Array) -> Array:
         """Return ρ²(base, X_i), shape (n,); NaN where rounding leaves no distance."""

@@ -91,12 +91,14 @@ def make_report(
     releases: list[Release],
     void_reason: str | None,
     notes: tuple[str, ...] = (),
+    unit: str = "record",
     reused: GDP | None = None,
 ) -> PrivacyReport:
     """Return the privacy report of one fit."""
     return PrivacyReport(
         guarantee=GDP(mu),
         releases=tuple(releases),
+        unit=unit,
         notes=(*notes, CLIPPING_NOTE),
         void_reason=None if mu == inf else void_reason,
         reused=reused,

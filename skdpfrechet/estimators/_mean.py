@@ -75,7 +75,7 @@ class DPFrechetMean(_DPEstimator):
     center_ : ndarray of shape point_shape
         The public centre.
     n_samples_ : int
-        Number of records, public.
+        Number of records, or of groups if there are any; public.
     n_features_in_ : int
         Number of columns seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -137,7 +137,7 @@ class DPFrechetMean(_DPEstimator):
         self.budget_split = budget_split
         self.random_state = random_state
 
-    def fit(self, X, y=None):
+    def fit(self, X, y=None, *, groups=None):
         """Release the mean of the records.
 
         Parameters
@@ -147,6 +147,10 @@ class DPFrechetMean(_DPEstimator):
             ``(n, d)`` for Euclidean space.
         y : None
             Ignored.
+        groups : array-like of shape (n_samples,), default=None
+            The person, or other unit, that each record belongs to. Every group then counts as one
+            record, its own Fréchet mean, and what is protected is the group with all its records;
+            the number of groups is public, their sizes are not.
 
         Returns
         -------
@@ -162,7 +166,7 @@ class DPFrechetMean(_DPEstimator):
         self._forget()
         level, mu = self._check_choices(), check_mu(self.mu)
         rng, void_reason = make_generator(self.random_state)
-        problem = prepare(self, X, self.radius, self.center, self.calibration)
+        problem = prepare(self, X, self.radius, self.center, self.calibration, groups)
         mechanism = resolve_mechanism(self.mechanism, problem.manifold)
         shares = mean_shares(
             mu, problem.n, self.calibration, self.budget_split, region=level is not None
@@ -180,7 +184,9 @@ class DPFrechetMean(_DPEstimator):
         self.manifold_ = problem.manifold
         self.center_ = problem.center
         self.n_samples_ = problem.n
-        self.privacy_ = make_report(mu, rows, void_reason, fit_notes(problem, mechanism))
+        self.privacy_ = make_report(
+            mu, rows, void_reason, fit_notes(problem, mechanism), problem.unit
+        )
         self._inference = inference
         self._n_features_out = problem.manifold.dim
         return self

@@ -16,8 +16,9 @@ from sklearn.utils.validation import validate_data
 
 from skdpfrechet import sensitivity
 from skdpfrechet._numerics import Array
-from skdpfrechet._solvers import Sample
+from skdpfrechet._solvers import Sample, load
 from skdpfrechet._validation import check_positive
+from skdpfrechet.estimators._groups import check_groups, group_means
 from skdpfrechet.manifolds import Hyperbolic, Localization, Manifold, resolve_manifold
 from skdpfrechet.manifolds._resolve import point_ndim
 
@@ -34,25 +35,31 @@ class BallProblem:
     radius: float
     local: Localization
     sample: Sample
+    unit: str = "record"
 
     @property
     def n(self) -> int:
         return self.sample.n
 
 
-def prepare(estimator, X, radius: float, center, calibration: str) -> BallProblem:
-    """Validate the records and the ball, and move the records into it."""
+def prepare(estimator, X, radius: float, center, calibration: str, groups=None) -> BallProblem:
+    """Validate the records and the ball, move the records into it, and average those of a group."""
     X, epsilon = read_records(estimator, X, reset=True)
     manifold = resolve_manifold(estimator.manifold, X.shape[1:])
-    radius = check_radius(manifold, radius, calibration, len(X))
+    codes = None if groups is None else check_groups(groups, len(X))
+    n = len(X) if codes is None else int(codes.max()) + 1
+    radius = check_radius(manifold, radius, calibration, n)
     center = check_center(manifold, center)
     X = check_on_manifold(manifold, X, "X", epsilon)
     with np.errstate(all="ignore"):  # no overflow warning may tell that some record is far away
         local = manifold.localize(center)
         check_localization(local, center, radius)
-        cap = sensitivity.float_log_cap(local.model, radius, len(X))
+        cap = sensitivity.float_log_cap(local.model, radius, n)
         points = local.model.project_to_ball(local.to_model(X), local.origin, radius, cap)
-    return BallProblem(manifold, center, radius, local, Sample(local.model, points))
+    if codes is None:
+        return BallProblem(manifold, center, radius, local, load(local.model, points))
+    points = group_means(local, points, codes, radius)
+    return BallProblem(manifold, center, radius, local, load(local.model, points), unit="group")
 
 
 def read_records(estimator, X, reset: bool) -> tuple[Array, float]:

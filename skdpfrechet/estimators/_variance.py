@@ -75,7 +75,7 @@ class DPFrechetVariance(_DPEstimator):
     center_ : ndarray of shape point_shape
         The public centre.
     n_samples_ : int
-        Number of records, public.
+        Number of records, or of groups if there are any; public.
     n_features_in_ : int
         Number of columns seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -132,7 +132,7 @@ class DPFrechetVariance(_DPEstimator):
         self.mean = mean
         self.random_state = random_state
 
-    def fit(self, X, y=None):
+    def fit(self, X, y=None, *, groups=None):
         """Release the variance of the records.
 
         Parameters
@@ -141,6 +141,10 @@ class DPFrechetVariance(_DPEstimator):
             Records, as for `DPFrechetMean`.
         y : None
             Ignored.
+        groups : array-like of shape (n_samples,), default=None
+            The person, or other unit, that each record belongs to. Every group then counts as one
+            record, its own Fréchet mean, and what is protected is the group with all its records;
+            the number of groups is public, their sizes are not.
 
         Returns
         -------
@@ -157,7 +161,7 @@ class DPFrechetVariance(_DPEstimator):
         level, mu = self._check_choices(), check_mu(self.mu)
         rng, void_reason = make_generator(self.random_state)
         _check_release(self.mean)
-        problem = prepare(self, X, self.radius, self.center, self.calibration)
+        problem = prepare(self, X, self.radius, self.center, self.calibration, groups)
         shares = variance_shares(
             self.calibration, self.budget_split, level is not None, self.mean is not None
         )
@@ -188,6 +192,7 @@ class DPFrechetVariance(_DPEstimator):
             rows + more,
             void_reason,
             fit_notes(problem, mechanism if self.mean is None else release.mechanism),
+            problem.unit,
             reused=None if self.mean is None else release.guarantee,
         )
         self._n_features_out = 1

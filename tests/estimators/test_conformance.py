@@ -150,7 +150,7 @@ def test_check_estimators_fit_returns_self(case, estimator):
 def test_check_fit_score_takes_y(case, estimator):
     X = case.records()
     assert_same_releases(clone(estimator).fit(X), clone(estimator).fit(X, np.arange(len(X))))
-    assert list(inspect.signature(estimator.fit).parameters) == ["X", "y"]
+    assert list(inspect.signature(estimator.fit).parameters) == ["X", "y", "groups"]
 
 
 def test_check_fit_idempotent(case, estimator):

@@ -1,0 +1,70 @@
+"""Groups of records, such as persons with many trials: one point each, then as any record.
+
+Neighbouring data sets differ in all records of one group, in their number too. So only the number
+of groups is public, and no message names a number of records.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from skdpfrechet import sensitivity
+from skdpfrechet._numerics import Array
+from skdpfrechet._solvers import load
+from skdpfrechet.manifolds import Localization
+
+GROUP_TOLERANCE = 1e-9  # of the radius: residual at which a group's own mean is good enough
+
+
+def check_groups(groups, n_records: int) -> Array:
+    """Return the group of each record as a number from 0 to the number of groups less one."""
+    try:
+        labels = np.asarray(groups)
+    except ValueError:
+        raise ValueError("groups must be one-dimensional, with one label per record.") from None
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim != 1 or len(labels) != n_records:
+        raise ValueError("groups must be one-dimensional, with one label per record.")
+    if labels.dtype.kind == "O":
+        missing = any(label is None or label != label for label in labels)
+        labels = labels.astype(str)
+    else:
+        missing = labels.dtype.kind in "fc" and bool(np.isnan(labels).any())
+    if missing:
+        raise ValueError("groups must name a group for every record, got a missing label.")
+    return np.unique(labels, return_inverse=True)[1]
+
+
+def group_means(local: Localization, points: Array, codes: Array, radius: float) -> Array:
+    """Return the Fréchet mean of each group's records, shape (n_groups, *point_shape).
+
+    Every group is solved alone, so none influences the point of another, and what comes out is
+    moved into the ball: there the privacy of the group rests on nothing that the solver did.
+
+    Parameters
+    ----------
+    local : Localization
+    points : ndarray, shape (n, *point_shape)
+        Records of the model, in the ball.
+    codes : ndarray, shape (n,)
+        From `check_groups`.
+    radius : float
+    """
+    model, origin = local.model, local.origin
+    order = np.argsort(codes, kind="stable")
+    starts = np.searchsorted(codes[order], np.arange(codes.max() + 2))
+    means = np.empty((len(starts) - 1, *model.point_shape))
+    tolerance = GROUP_TOLERANCE * radius
+    with np.errstate(all="ignore"):
+        for g, (first, last) in enumerate(pairwise(starts)):
+            members = points[order[first:last]]
+            if len(members) == 1:
+                means[g] = members[0]
+            else:
+                sample = load(model, members)
+                means[g] = sample.mean(origin, radius, tolerance, 1e3 * tolerance, 200)[0]
+        cap = sensitivity.float_log_cap(model, radius, len(means))
+        return model.project_to_ball(means, origin, radius, cap)
