@@ -1,6 +1,12 @@
 """Differentially private inference on Riemannian manifolds, the scikit-learn way."""
 
-from skdpfrechet.estimators import DPFrechetMean, DPFrechetVariance
+from skdpfrechet.estimators import (
+    DPMDM,
+    DPFrechetMean,
+    DPFrechetVariance,
+    DPPrincipalGeodesics,
+    audit_pipeline,
+)
 from skdpfrechet.inference import (
     ConfidenceInterval,
     ConfidenceRegion,
@@ -14,15 +20,18 @@ from skdpfrechet.inference import (
 from skdpfrechet.privacy import GDP, ApproxDP, PrivacyReport, PureDP, compose
 
 __all__ = [
+    "DPMDM",
     "GDP",
     "ApproxDP",
     "ConfidenceInterval",
     "ConfidenceRegion",
     "DPFrechetMean",
     "DPFrechetVariance",
+    "DPPrincipalGeodesics",
     "PrivacyReport",
     "PureDP",
     "TestResult",
+    "audit_pipeline",
     "compose",
     "frechet_anova",
     "one_sample_test",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from math import inf
-from numbers import Real
+from numbers import Integral, Real
 
+from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdpfrechet import sensitivity
+from skdpfrechet import _kernels, sensitivity
 from skdpfrechet._numerics import Array
 from skdpfrechet._validation import check_open_unit
 from skdpfrechet.estimators._records import BallProblem, check_on_manifold, read_records
@@ -46,6 +47,10 @@ class _DPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         table.estimator_class = type(self)
         return table
 
+    def __sklearn_is_fitted__(self) -> bool:
+        """After a failed fit the number of features remains, which does not make it fitted."""
+        return hasattr(self, "privacy_")
+
     def _forget(self) -> None:
         """Drop what an earlier fit left: after a failed fit nothing may pass for its result."""
         for name in list(vars(self)):
@@ -67,6 +72,13 @@ class _DPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         check_is_fitted(self)
         X, epsilon = read_records(self, X, reset=False)
         return check_on_manifold(self.manifold_, X, "X", epsilon)
+
+
+def fit_threads(n_jobs):
+    """Return a context in which passes over the records use threads, in scikit-learn's sense."""
+    if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
+        raise ValueError(f"n_jobs must be None or an integer other than 0, got {n_jobs!r}.")
+    return _kernels.threads(effective_n_jobs(n_jobs))
 
 
 def fit_notes(problem: BallProblem, mechanism: str) -> tuple[str, ...]:

@@ -1,0 +1,310 @@
+"""`DPMDM`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import isclose, sqrt
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils.extmath import softmax
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import assert_all_finite, check_consistent_length, column_or_1d
+
+from skdpfrechet._numerics import Array
+from skdpfrechet.estimators._base import _DPEstimator
+from skdpfrechet.estimators._groups import check_groups
+from skdpfrechet.estimators._mean import DPFrechetMean
+from skdpfrechet.estimators._mechanisms import make_generator
+from skdpfrechet.estimators._records import check_mu, check_on_manifold, read_records
+from skdpfrechet.manifolds import resolve_manifold
+from skdpfrechet.privacy import GDP, PrivacyReport
+
+SAME_CLASS = "replace-one, by a record of the same class; labels and class sizes are public"
+GROUP_NEIGHBOURS = (
+    "replace-one: all records of one group, whose classes stay; which classes it has is public"
+)
+PARALLEL_NOTE = (
+    "parallel composition: a record enters the mean of its own class only, so what the classes "
+    "spend does not add up"
+)
+
+
+@dataclass(frozen=True)
+class ParallelReport(PrivacyReport):
+    """Privacy report of releases about disjoint sets of records, each at the full budget.
+
+    Raises
+    ------
+    ValueError
+        If a release spends another μ than `guarantee`.
+    """
+
+    neighbouring: str = SAME_CLASS
+
+    def __post_init__(self) -> None:
+        releases, whole = tuple(self.releases), self.guarantee
+        for row in releases:
+            if not isclose(row.mu, whole.mu, rel_tol=1e-9):
+                raise ValueError(f"the mu of every release must be {whole.mu!r}, got {row.mu!r}.")
+        object.__setattr__(self, "releases", releases[:1])
+        super().__post_init__()  # one class alone spends the guarantee
+        object.__setattr__(self, "releases", releases)
+
+
+class DPMDM(ClassifierMixin, _DPEstimator):
+    """Differentially private classification by minimum distance to mean.
+
+    Every class is summed up by its private Fréchet mean, and a record goes to the class of the
+    nearest one. In place of pyriemann's `MDM`, in the same pipelines.
+
+    Parameters
+    ----------
+    manifold : str or Manifold, default="spd"
+        As for `DPFrechetMean`.
+    radius : float
+        Radius of the public ball, the same for all classes.
+    center : array-like of shape point_shape, default=None
+        Public centre of the ball. None is the identity or 0: covariances then need units in which
+        they are of order one, as those in V² would all be moved to the boundary. Required on
+        spheres.
+    mu : float, default=1.0
+        Budget of the whole fit in Gaussian differential privacy; each class mean gets all of it.
+        ``np.inf`` gives the exact means of the moved records, and no privacy.
+    mechanism : str, default="auto"
+        Mechanism for the means, as for `DPFrechetMean`.
+    calibration : {"sharp", "paper"}, default="sharp"
+        The audited sensitivity, or the printed one.
+    random_state : int or None, default=None
+        None draws from the operating system's entropy. An integer is for tests: it voids the
+        guarantee, and `privacy_` says so.
+    n_jobs : int or None, default=None
+        Threads for the passes over the records, as for `DPFrechetMean`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted.
+    means_ : ndarray of shape (n_classes, *point_shape)
+        The released means, in the order of `classes_`.
+    privacy_ : PrivacyReport
+        What the fit spent, class by class; prints as a table.
+    manifold_ : Manifold
+        The space.
+    center_ : ndarray of shape point_shape
+        The public centre.
+    n_samples_ : int
+        Number of records, or of groups if there are any; public.
+    n_features_in_ : int
+        Number of columns seen in `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, when X has string names.
+
+    See Also
+    --------
+    DPFrechetMean : The mean of one class, with a confidence region.
+    audit_pipeline : Which steps before this one would void the guarantee.
+
+    Notes
+    -----
+    Neighbouring relation: replace one record by another **of the same class**; the labels and the
+    class sizes are public. Then only one mean depends on the record, and the fit is μ-GDP by
+    parallel composition. A changed label is outside the guarantee. With `groups` neighbours differ
+    in all records of one group, whose set of classes is public, and the class means compose.
+
+    The classifier is private, other than a linear model on tangent coordinates: `predict`,
+    `predict_proba` and `transform` use the released means only, so predictions for new records
+    cost those of `fit` nothing more. They do disclose the new records. A score on private records
+    is computed without noise and is not covered.
+
+    A class of few records is fine and gets much noise: its sensitivity is that of its size. There
+    is no `sample_weight`: weights change the sensitivity, and would have to be public themselves.
+
+    References
+    ----------
+    .. [1] Barachant, Bonnet, Congedo, Jutten, "Multiclass brain-computer interface classification
+       by Riemannian geometry", IEEE Trans. Biomed. Eng. 59(4), 2012.
+    .. [2] McSherry, "Privacy integrated queries", SIGMOD 2009 (parallel composition).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdpfrechet import DPMDM
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat(["rest", "task"], 200)
+    >>> scale = np.where(y == "task", 0.5, -0.5)[:, None] + rng.normal(scale=0.3, size=(400, 2))
+    >>> X = np.exp(scale)[:, :, None] * np.eye(2)
+    >>> mdm = DPMDM(radius=2.0, mu=1.0, random_state=0).fit(X, y)
+    >>> mdm.score(X, y) > 0.9
+    True
+    >>> print([row.statistic for row in mdm.privacy_.releases])
+    ['mean of class rest', 'mean of class task']
+    """
+
+    def __init__(
+        self,
+        manifold="spd",
+        *,
+        radius,
+        center=None,
+        mu=1.0,
+        mechanism="auto",
+        calibration="sharp",
+        random_state=None,
+        n_jobs=None,
+    ):
+        self.manifold = manifold
+        self.radius = radius
+        self.center = center
+        self.mu = mu
+        self.mechanism = mechanism
+        self.calibration = calibration
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X, y, *, groups=None):
+        """Release the mean of every class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, *point_shape)
+            Records, as for `DPFrechetMean`.
+        y : array-like of shape (n_samples,)
+            Labels of at least two classes, public.
+        groups : array-like of shape (n_samples,), default=None
+            The person, or other unit, that each record belongs to. Each counts once in the mean of
+            every class that it has records of, and what is protected is the person with all
+            records. As one may be in all K classes, each mean gets μ/√K.
+
+        Returns
+        -------
+        self : DPMDM
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a parameter is out of range, X is not an array of points of the manifold, or y does
+            not hold labels of two classes or more.
+        ConvergenceError
+            If a mean misses the residual on which the sensitivity relies. Nothing is released.
+        """
+        self._forget()
+        mu = check_mu(self.mu)
+        if y is None:
+            raise ValueError("DPMDM requires y to be passed, but the target y is None.")
+        X, epsilon = read_records(self, X, reset=True)
+        y, classes = _read_labels(y, len(X))
+        codes = None if groups is None else check_groups(groups, len(X))
+        class_mu = mu if codes is None else mu / sqrt(len(classes))
+        manifold = resolve_manifold(self.manifold, X.shape[1:])
+        X = check_on_manifold(manifold, X, "X", epsilon)
+        means = [
+            DPFrechetMean(
+                manifold,
+                radius=self.radius,
+                center=self.center,
+                mu=class_mu,
+                confidence_level=None,
+                mechanism=self.mechanism,
+                calibration=self.calibration,
+                random_state=seed,
+                n_jobs=self.n_jobs,
+            ).fit(X[y == label], groups=None if codes is None else codes[y == label])
+            for label, seed in zip(
+                classes, _class_seeds(self.random_state, len(classes)), strict=True
+            )
+        ]
+        self.classes_ = classes
+        self.means_ = np.stack([mean.mean_ for mean in means])
+        self.manifold_ = manifold
+        self.center_ = means[0].center_
+        self.n_samples_ = len(X) if codes is None else int(codes.max()) + 1
+        self.privacy_ = _report(mu, classes, [mean.privacy_ for mean in means], codes is not None)
+        self._n_features_out = len(classes)
+        return self
+
+    def transform(self, X):
+        """Return the distances of records to the class means.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, *point_shape)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        return self._distances(X)
+
+    def predict(self, X):
+        """Return the class of the nearest mean.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, *point_shape)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        nearest = self._distances(X).argmin(axis=1)
+        return self.classes_[nearest]
+
+    def predict_proba(self, X):
+        """Return the softmax of the negative squared distances, as pyriemann's `MDM` does.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, *point_shape)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            In the order of `classes_`. They rank the classes; they are not calibrated.
+        """
+        return softmax(-(self._distances(X) ** 2))
+
+    def _distances(self, X) -> Array:
+        X = self._read_for_transform(X)
+        return np.stack([self.manifold_.dist(mean, X) for mean in self.means_], axis=1)
+
+
+def _read_labels(y, n: int) -> tuple[Array, Array]:
+    """Return the labels as an array, and the sorted classes."""
+    y = column_or_1d(y, warn=True)
+    assert_all_finite(y, input_name="y")
+    check_classification_targets(y)
+    check_consistent_length(np.empty(n), y)
+    classes = np.unique(y)
+    if len(classes) < 2:
+        raise ValueError("y must hold labels of at least two classes, got one class.")
+    return y, classes
+
+
+def _class_seeds(random_state, k: int) -> list[int | None]:
+    """Return one seed per class: with a common one the means would share their noise."""
+    make_generator(random_state)  # refuses what is neither None nor an integer
+    if random_state is None:
+        return [None] * k
+    return [int(seed) for seed in np.random.SeedSequence(int(random_state)).generate_state(k)]
+
+
+def _report(
+    mu: float, classes: Array, reports: list[PrivacyReport], grouped: bool
+) -> PrivacyReport:
+    rows = [
+        replace(report.releases[0], statistic=f"mean of class {label}")
+        for label, report in zip(classes, reports, strict=True)
+    ]
+    notes = dict.fromkeys(note for report in reports for note in report.notes)
+    void_reason = reports[0].void_reason
+    if grouped:
+        return PrivacyReport(
+            GDP(mu), tuple(rows), "group", GROUP_NEIGHBOURS, tuple(notes), void_reason
+        )
+    return ParallelReport(
+        guarantee=GDP(mu),
+        releases=tuple(rows),
+        notes=(PARALLEL_NOTE, *notes),
+        void_reason=void_reason,
+    )
