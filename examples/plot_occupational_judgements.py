@@ -137,6 +137,51 @@ for title, fits in columns.items():
     print(f"{title:>14}: {', '.join(pairs) or 'none'}")
 
 # %%
+# What a ball around the data claims
+# ----------------------------------
+# The analysis of these data by Jiang, Chang and Hu (arXiv 2605.14762) puts a ball of radius π/8
+# around the sample mean, and scales its noise to what one judgement can change while *that ball
+# stays where it is*. The regions are smaller, and claim a privacy that they do not have. **Do not
+# do this with private data.**
+
+PAPER_RADIUS = np.pi / 8
+
+
+def data_centred(X, mu):
+    """NOT private, whatever μ says: noise around a ball that moves with the records."""
+    center = exact_mean(X).mean_
+    public = {"center": center, "radius": PAPER_RADIUS}  # the fault: this centre is not public
+    return DPFrechetMean("sphere", **public, mu=mu, calibration="paper").fit(X)
+
+
+print("\nsize of the region at μ = 1, in degrees: private; data-centred, NOT private")
+for name in criteria:
+    honest, void = private[1.0][name][0], data_centred(records[name], 1.0)
+    print(f"{name:18}{size(honest.confidence_region_):6.1f}{size(void.confidence_region_):8.1f}")
+
+# %%
+# How wrong the claim is can be tried: replace one judgement, let the ball follow, and see how far
+# the mean moves. The noise allows for 1.21/n.
+
+
+def one_replaced(X, directions):
+    """Largest change of the data-centred mean, times n, when one judgement is replaced."""
+    start, farthest = data_centred(X, np.inf), 0.0
+    for i in range(0, len(X), 6):
+        for point in directions:
+            neighbour = X.copy()
+            neighbour[i] = point
+            moved = data_centred(neighbour, np.inf)
+            farthest = max(farthest, start.manifold_.dist(start.mean_, moved.mean_))
+    return len(X) * farthest
+
+
+claimed = n * sensitivity.frechet_mean_paper(private[1.0][name][0].manifold_, PAPER_RADIUS, n)
+axes_of_space = np.concatenate([np.eye(3), -np.eye(3)])
+found = one_replaced(records[criteria[3]], axes_of_space)
+print(f"n × change of the mean by one judgement: claimed {claimed:.2f}, found {found:.2f}")
+
+# %%
 # The map
 # -------
 # Lambert's azimuthal projection keeps areas, so regions can be compared by eye. It looks at the

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import inf, sqrt
+from math import inf
 
 import numpy as np
-from scipy.stats import chi2
 
-from skdpfrechet._numerics import Array, clip_eigenvalues, eigh, jacobi_ratio, symmetrize, unvecd
+from skdpfrechet._numerics import Array, clip_eigenvalues, symmetrize
+from skdpfrechet.inference._covariance import (
+    BOOTSTRAP_MAX_DIM,
+    chi_squared_value,
+    critical_value,
+    error_carrier,
+    error_covariance,
+    into_chart,
+)
 from skdpfrechet.inference._hessian import hessian_range, mean_hessian_bound
 from skdpfrechet.inference._region import ConfidenceRegion
 from skdpfrechet.manifolds import Manifold
 from skdpfrechet.privacy import GDP
 
-DRAWS = 2000  # the paired quantile below leaves a Monte Carlo error of about .003 in the level
-NEGLIGIBLE_NOISE = 1e-6  # relative to the trace of the moment: changes the quantile by less
-BOOTSTRAP_MAX_DIM = 60  # beyond, 2,000 eigendecompositions cost seconds and change c by < 2%
+__all__ = ["BOOTSTRAP_MAX_DIM", "MeanInference", "MeanRelease"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +45,8 @@ class MeanRelease:
         What the fit that released the point spent, its region included.
     void_reason : str or None
         Why the guarantee does not hold, such as a fixed seed.
+    unit : str
+        What a neighbour replaces, a record or a group of them.
     """
 
     manifold: Manifold
@@ -49,6 +56,7 @@ class MeanRelease:
     mechanism: str
     guarantee: GDP
     void_reason: str | None = None
+    unit: str = "record"
 
     def __post_init__(self) -> None:
         for name in ("point", "foot"):
@@ -112,7 +120,7 @@ class MeanInference:
         """The confidence region."""
         moment = clip_eigenvalues(self.moment, *self.moment_range)
         carrier = self._carrier(moment)
-        covariance = carrier @ moment @ carrier.T + self.release.scale**2 * np.eye(len(moment))
+        covariance = error_covariance(moment, carrier, self.release.scale)
         if not self.in_chart:
             rotation = self._frame_rotation()
             covariance = rotation.T @ covariance @ rotation
@@ -146,66 +154,24 @@ class MeanInference:
             hessian = clip_eigenvalues(self.hessian, *hessian_range(self.model, self.radius))
         else:
             hessian = self.hessian
-        carrier = 2 / sqrt(self.n) * np.linalg.solve(hessian, np.eye(len(moment)))
+        carrier = error_carrier(hessian, self.n)
         if self.in_chart:
-            # Frames of the model are parallel along geodesics from its origin, so L, the Jacobian
-            # of exp there, is symmetric and its inverse needs no solver, however far the mean is.
-            velocity = self.model.log(self.origin, self.point)
-            kappa, basis = self.model.curvature_frame(self.origin, velocity)
-            carrier = (basis / jacobi_ratio(kappa)) @ basis.T @ carrier
-        return np.asarray(carrier)
+            carrier = into_chart(self.model, self.origin, self.point, carrier)
+        return carrier
 
     def _critical_value(self, moment: Array, carrier: Array) -> float:
-        dim = len(moment)
         exact = self.release.scale == 0 and self.moment_scale == 0
         if exact and self.n == 1:
             return inf  # one record says nothing about the spread: the region is the whole space
-        quantile = float(chi2.ppf(self.confidence_level, dim))
-        negligible = self.moment_scale <= NEGLIGIBLE_NOISE * np.trace(moment)
-        if not self.bootstrap or negligible or dim > BOOTSTRAP_MAX_DIM:
-            return quantile
-        return quantile * self._bootstrap_factor(moment, carrier)
-
-    def _bootstrap_factor(self, moment: Array, carrier: Array) -> float:
-        """Return by how much the noise in the moment stretches the quantile of the statistic.
-
-        Parametric bootstrap around the released values: the error of the mean is drawn from the
-        estimated law, the moment from the Wishart law of n Gaussian records plus fresh noise, with
-        the same repair, and the statistic is studentised by what came out. Dividing by the quantile
-        of the same errors studentised by the truth removes most of the simulation error. The
-        generator is seeded: nothing private enters, and a region must not change between two looks.
-        """
-        rng = np.random.default_rng(20260514)
-        dim = len(moment)
-        noise = np.eye(dim) * self.release.scale**2
-        normal = rng.standard_normal((DRAWS, dim))
-        variances, axes = eigh(carrier @ moment @ carrier.T + noise)
-        error = normal * np.sqrt(np.maximum(variances, 0.0)) @ axes.T
-        shaken = _wishart_means(moment, self.n, rng) + unvecd(
-            self.moment_scale * rng.standard_normal((DRAWS, dim * (dim + 1) // 2))
+        if not self.bootstrap:
+            return chi_squared_value(self.confidence_level, len(moment))
+        value = critical_value(
+            moment,
+            carrier,
+            n=self.n,
+            scale=self.release.scale,
+            moment_scale=self.moment_scale,
+            moment_range=self.moment_range,
+            level=self.confidence_level,
         )
-        shaken = clip_eigenvalues(shaken, *self.moment_range)
-        estimated = carrier @ shaken @ carrier.T + noise
-        studentised = (error * np.linalg.solve(estimated, error[..., None])[..., 0]).sum(axis=-1)
-        oracle = (normal**2).sum(axis=-1)
-        level = self.confidence_level
-        return float(np.quantile(studentised, level) / np.quantile(oracle, level))
-
-
-def _wishart_means(moment: Array, n: int, rng: np.random.Generator) -> Array:
-    """Draw second moments about their mean of n Gaussian vectors with the given second moment.
-
-    Shape (DRAWS, dim, dim). Bartlett's triangular factor where the Wishart law has one; where there
-    are fewer degrees of freedom than dimensions, the vectors themselves.
-    """
-    dim, freedom = len(moment), max(n - 1, 1)
-    w, q = eigh(moment)
-    root = q * np.sqrt(np.maximum(w, 0.0))
-    if freedom < dim:
-        factor = rng.standard_normal((DRAWS, dim, freedom))
-    else:
-        factor = np.tril(rng.standard_normal((DRAWS, dim, dim)), -1)
-        diagonal = np.arange(dim)
-        factor[:, diagonal, diagonal] = np.sqrt(rng.chisquare(freedom - diagonal, (DRAWS, dim)))
-    factor = root @ factor
-    return np.asarray(factor @ np.swapaxes(factor, -1, -2) / n)
+        return float(value)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import hypot, inf
+from math import inf
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.stats import t
 
 from skdpfrechet._numerics import Array
@@ -71,13 +72,25 @@ def noise_bias(
     p' is a fresh release around the released point p, projected to the ball as p was. The generator
     is seeded: nothing private enters.
     """
+    bias, variance = noise_moments(manifold, origin, radius, mechanism, point[None])
+    return float(bias[0]), float(variance[0])
+
+
+def noise_moments(
+    manifold: Manifold, origin: Array, radius: float, mechanism: Mechanism, points: Array
+) -> tuple[Array, Array]:
+    """Return `noise_bias` of each of `points`, shape (k, *point_shape), as two arrays (k,).
+
+    Every point meets the draws that it would meet alone, so the draws are made anew for each.
+    """
     # The share of ρ² that varies falls with the dimension, and so do the draws that it takes.
     draws = max(50, min(2000, 10000 // manifold.dim))
-    start = np.broadcast_to(point, (draws, *manifold.point_shape))
-    shaken = mechanism.release(start, np.random.default_rng(20260514))
-    shaken = manifold.project_to_ball(shaken, origin, radius)
-    squares = manifold.dist(point, shaken) ** 2
-    return min(float(squares.mean()), radius**2), float(squares.var())
+    squares = np.empty((len(points), draws))
+    for point, row in zip(points, squares, strict=True):
+        start = np.broadcast_to(point, (draws, *manifold.point_shape))
+        shaken = mechanism.release(start, np.random.default_rng(20260514))
+        row[:] = manifold.dist(point, manifold.project_to_ball(shaken, origin, radius)) ** 2
+    return np.minimum(squares.mean(axis=-1), radius**2), squares.var(axis=-1)
 
 
 def squared_distance_spread(
@@ -102,12 +115,22 @@ def squared_distance_spread(
         short. Cut to the possible variances ``(m - low)(high - m)`` given a mean m that is one
         σ_V closer to the middle.
     """
+    return float(spread_from_moments(mean, second, scale, low, high))
+
+
+def spread_from_moments(
+    mean: ArrayLike, second: ArrayLike, scale: ArrayLike, low: ArrayLike, high: ArrayLike
+) -> Array:
+    """Return `squared_distance_spread` over arrays."""
+    mean, second, scale, low, high = (
+        np.asarray(x, dtype=float) for x in (mean, second, scale, low, high)
+    )
     middle, half = (low + high) / 2, (high - low) / 2
-    inside = min(max(mean, low), high)
-    own_noise = scale * hypot(half / MOMENT_CURVE_CONSTANT, 2 * (inside - middle))
-    spread = max(second - (mean - middle) ** 2 + scale**2, own_noise)
-    inside += min(max(middle - inside, -scale), scale)
-    return min(spread, (inside - low) * (high - inside))
+    inside = np.clip(mean, low, high)
+    own_noise = scale * np.hypot(half / MOMENT_CURVE_CONSTANT, 2 * (inside - middle))
+    spread = np.maximum(second - (mean - middle) ** 2 + scale**2, own_noise)
+    inside = inside + np.clip(middle - inside, -scale, scale)
+    return np.asarray(np.minimum(spread, (inside - low) * (high - inside)))
 
 
 def variance_interval(
@@ -121,7 +144,23 @@ def variance_interval(
 
     Where the noise has carried all of it out of the range, the release says nothing: the range.
     """
-    half = float(t.ppf((1 + confidence_level) / 2, freedom)) * standard_error
-    if not (center + half > 0 and center - half < high):
-        return ConfidenceInterval(0.0, high)
-    return ConfidenceInterval(max(center - half, 0.0), min(center + half, high))
+    ends = interval_ends(center, standard_error, confidence_level, high, freedom)
+    return ConfidenceInterval(*(float(end) for end in ends))
+
+
+def interval_ends(
+    center: ArrayLike,
+    standard_error: ArrayLike,
+    confidence_level: float,
+    high: ArrayLike,
+    freedom: ArrayLike = inf,
+) -> tuple[Array, Array]:
+    """Return the ends of `variance_interval` over arrays."""
+    center, high = np.asarray(center, dtype=float), np.asarray(high, dtype=float)
+    half = t.ppf((1 + confidence_level) / 2, freedom) * np.asarray(standard_error, dtype=float)
+    lower, upper = center - half, center + half
+    touches = (upper > 0) & (lower < high)  # written so that NaN gives the range
+    return (
+        np.where(touches, np.maximum(lower, 0.0), 0.0),
+        np.where(touches, np.minimum(upper, high), high),
+    )
