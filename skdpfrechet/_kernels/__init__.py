@@ -24,7 +24,7 @@ def compiled() -> bool:
 
     The environment variable ``SKDPFRECHET_KERNELS=numpy`` turns them off.
     """
-    choice = _KERNELS.get() or os.environ.get("SKDPFRECHET_KERNELS", "numpy")
+    choice = _KERNELS.get() or os.environ.get("SKDPFRECHET_KERNELS", "numba")
     return choice != "numpy" and _numba_installed()
 
 

@@ -7,6 +7,8 @@ no transport at all.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from skdpfrechet._numerics import Array, eigh, from_eigen, hessian_ratio, sqrt_pair, symmetrize
@@ -16,13 +18,32 @@ _PATIENCE = 5  # passes without progress after which rounding is taken to have s
 _TINY = np.finfo(float).tiny
 
 
-def spd_mean(points: Array, start: Array, tolerance: float, max_iter: int) -> tuple[Array, Array]:
+Evaluate = Callable[[Array, Array], tuple[Array, Array, Array]]
+
+
+def spd_mean(
+    points: Array,
+    start: Array,
+    tolerance: float,
+    max_iter: int,
+) -> tuple[Array, Array]:
     """Return mean and residual of each sample; the leading axes are independent problems."""
-    batch = points.shape[:-3]
-    root, inverse_root = sqrt_pair(start)
-    factor = np.broadcast_to(root, (*batch, *root.shape))
-    inverse = np.broadcast_to(inverse_root, (*batch, *root.shape))
-    gradient, objective, stiffness = _evaluate(inverse, points)
+    root, inverse_root = sqrt_pair(np.broadcast_to(start, (*points.shape[:-3], *start.shape)))
+    return descend(
+        lambda _, inverse: _evaluate(inverse, points), root, inverse_root, tolerance, max_iter
+    )
+
+
+def descend(
+    evaluate: Evaluate, factor: Array, inverse: Array, tolerance: float, max_iter: int
+) -> tuple[Array, Array]:
+    """Return mean and residual of each problem, from factors G and G⁻¹ of the starting points.
+
+    ``evaluate(G, G⁻¹)`` returns the mean logarithm in the frame of G, half the mean squared
+    distance, and the stiffness, the average of the Hessian of the latter over traceless directions.
+    """
+    batch = factor.shape[:-2]
+    gradient, objective, stiffness = evaluate(factor, inverse)
     residual = _norm(gradient)
     best, best_residual = factor, residual
     scale = np.ones(batch)
@@ -35,7 +56,7 @@ def spd_mean(points: Array, start: Array, tolerance: float, max_iter: int) -> tu
         step = _direction(gradient, stiffness, memory) * scale[..., None, None]
         half, half_inverse = _half_exponentials(step)
         new_factor, new_inverse = factor @ half, half_inverse @ inverse
-        g, f, s = _evaluate(new_inverse, points)
+        g, f, s = evaluate(new_factor, new_inverse)
         length = _norm(g)
         accepted = active & ((f < objective) | (length < residual))
         mask = accepted[..., None, None]

@@ -49,6 +49,7 @@ def release_mean(
         mechanism=mechanism,
         guarantee=GDP(fit_mu),
         void_reason=void_reason,
+        unit=problem.unit,
     )
     if mechanism == "projected-gaussian":
         scale = sensitivity.sphere_chord(scale)  # its noise is added in the ambient space

@@ -236,6 +236,11 @@ def _reused_point(problem: BallProblem, release: MeanRelease) -> Array:
         raise ValueError(
             f"mean must be a release on {problem.manifold!r}, got one on {release.manifold!r}."
         )
+    if release.unit != problem.unit:
+        raise ValueError(
+            f"mean must protect the unit of this fit, a {problem.unit}, got a release that "
+            f"protects a {release.unit}; pass groups to both fits or to neither."
+        )
     return problem.local.to_model(release.point)
 
 

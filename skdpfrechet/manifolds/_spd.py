@@ -8,6 +8,7 @@ from math import exp, log
 
 import numpy as np
 
+from skdpfrechet import _kernels
 from skdpfrechet._numerics import (
     Array,
     clip_norm,
@@ -27,6 +28,8 @@ from skdpfrechet.manifolds._flat import FlatManifold
 ASYMMETRY_TOLERANCE = 1e-8
 MAX_LOG_EIGENVALUE = 15.0  # e^{±15}: condition 1e13, still positive definite in float64
 _TINY = np.finfo(float).tiny
+LARGEST_KERNEL = 64  # rows up to which there are compiled kernels
+KERNEL_MARGIN = 1e-6  # relative: nearer to the boundary than this, points are looked at by eigh
 _HALVINGS = 50  # e^15 / 2^50 = 3e-9: a matrix that is diagonal in all but name
 
 
@@ -50,17 +53,41 @@ class _SPD(Manifold):
         return np.eye(self.size)
 
     def violations(self, points: Array, epsilon: float = 2.0**-52) -> Iterator[tuple[Array, str]]:
-        scale = np.abs(points).max(axis=(-1, -2))
-        asymmetry = np.abs(points - np.swapaxes(points, -1, -2)).max(axis=(-1, -2))
+        asymmetry, scale = _asymmetry(points)
         yield ~(asymmetry <= max(ASYMMETRY_TOLERANCE, 4 * epsilon) * scale), "symmetric matrices"
         yield (
-            ~is_positive_definite(symmetrize(points)),
+            ~is_positive_definite(points if not asymmetry.any() else symmetrize(points)),
             "positive definite matrices; estimate covariances with Covariances('oas') or another "
             "shrinkage, or add a small multiple of the identity",
         )
 
     def canonical(self, points: Array) -> Array:
+        if self._has_kernels(points) and not _asymmetry(points)[0].any():
+            return points
         return symmetrize(points)
+
+    def _has_kernels(self, points: Array) -> bool:
+        """Return whether compiled kernels take these points."""
+        return points.ndim == 3 and 2 <= self.size <= LARGEST_KERNEL and _kernels.compiled()
+
+
+def _asymmetry(points: Array) -> tuple[Array, Array]:
+    """Return max |x - xᵀ| and max |x| of each of many matrices."""
+    if points.ndim == 3 and _kernels.compiled():
+        from skdpfrechet._kernels._cholesky import largest_entries
+
+        return largest_entries(points, _kernels.n_threads())
+    difference = np.abs(points - np.swapaxes(points, -1, -2)).max(axis=(-1, -2))
+    return difference, np.abs(points).max(axis=(-1, -2))
+
+
+def _kernel_squared_distances(center: Array, points: Array) -> Array:
+    from skdpfrechet._kernels import _spd
+
+    whitener = np.tril(np.linalg.solve(np.linalg.cholesky(center), np.eye(len(center))))
+    with np.errstate(all="ignore"):  # of a record that is far out nobody may hear
+        packed = _spd.pack(points[None])
+        return np.asarray(_spd.squared_distances(packed, whitener[None], _kernels.n_threads())[0])
 
 
 def is_positive_definite(a: Array) -> Array:
@@ -70,6 +97,10 @@ def is_positive_definite(a: Array) -> Array:
     variables leave unexplained: a test that no rescaling of the variables changes.
     """
     size = a.shape[-1]
+    if a.ndim == 3 and _kernels.compiled():
+        from skdpfrechet._kernels._cholesky import positive_definite
+
+        return positive_definite(a, _kernels.n_threads())
     diagonal = np.diagonal(a, axis1=-2, axis2=-1)
     positive = np.asarray((diagonal > 0).all(axis=-1) & np.isfinite(a).all(axis=(-1, -2)))
     if not positive.all():
@@ -158,13 +189,21 @@ class SPDAffineInvariant(_SPD):
         self, points: Array, center: Array, radius: float, log_cap: float = np.inf
     ) -> Array:
         root, inverse_root = sqrt_pair(center)
+        far = np.ones(points.shape[:-2], dtype=bool)
+        if self._has_kernels(points):
+            distances = np.sqrt(_kernel_squared_distances(center, points))
+            far = ~(distances <= min(radius, log_cap) * (1 - KERNEL_MARGIN))
+            if not far.any():
+                return points
         with np.errstate(all="ignore"):
-            w, q = eigh(_congruence(inverse_root, points))
+            w, q = eigh(_congruence(inverse_root, points[far]))
             logs = np.clip(np.log(np.maximum(w, _TINY)), -log_cap, log_cap)
             moved = clip_norm(logs, radius)
             changed = (moved != np.log(w)).any(axis=-1)
         inside = _congruence(root, from_eigen(np.exp(moved), q))
-        return np.where(changed[..., None, None], inside, points)
+        result = points.copy()
+        result[far] = np.where(changed[..., None, None], inside, points[far])
+        return result
 
     def saturate(self, p: Array, v: Array) -> Array:
         w, q = eigh(unvecd(self.coords(p, v)))
@@ -172,6 +211,8 @@ class SPDAffineInvariant(_SPD):
         return self.from_coords(p, vecd(from_eigen(clipped, q)))
 
     def localize(self, center: Array) -> Localization:
+        if np.array_equal(center, np.eye(self.size)):
+            return Localization(self, center, lambda points: points, lambda points: points)
         root, inverse_root = sqrt_pair(center)
 
         def to_model(points: Array) -> Array:
@@ -201,6 +242,15 @@ class SPDLogEuclidean(_SPD, FlatManifold):
 
     def chart(self, points: Array) -> Array:
         return vecd(_sym_log(points))
+
+    def chart_many(self, points: Array) -> Array:
+        if self._has_kernels(points):
+            from skdpfrechet._kernels import _spd
+
+            identity = np.eye(self.size)[None]
+            packed = _spd.pack(points[None])
+            return np.asarray(_spd.logs(packed, identity, _kernels.n_threads())[0])
+        return self.chart(points)
 
     def chart_inverse(self, x: Array) -> Array:
         w, q = eigh(unvecd(x))
@@ -237,6 +287,10 @@ class SPDLogCholesky(_SPD, FlatManifold):
     """
 
     def chart(self, points: Array) -> Array:
+        if self._has_kernels(points):
+            from skdpfrechet._kernels._cholesky import log_cholesky_chart
+
+            return log_cholesky_chart(points, _kernels.n_threads())
         factor = _cholesky(points)
         return self._pack(factor, np.log(np.diagonal(factor, axis1=-2, axis2=-1)))
 

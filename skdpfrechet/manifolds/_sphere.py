@@ -110,14 +110,22 @@ class Sphere(Manifold):
         self, points: Array, center: Array, radius: float, log_cap: float = np.inf
     ) -> Array:
         with np.errstate(all="ignore"):
-            s = angle_between(center, points)
-            v = self.log(center, points)
+            # No angle is needed to see that a point is well inside, and most are.
+            cosine = points @ center
+            far = ~((cosine >= np.cos(radius) + 1e-9) & (cosine <= 1 + 1e-6))
+            if not far.any():
+                return points
+            suspects = points[far]
+            s = angle_between(center, suspects)
+            v = self.log(center, suspects)
             length = np.linalg.norm(v, axis=-1, keepdims=True)
         # The antipode of the centre has no direction: it goes to one fixed boundary point.
         fixed = self.from_coords(center, np.eye(self.dim)[0])
         unit = np.where(length > 0, v / np.where(length > 0, length, 1.0), fixed)
         boundary = np.cos(radius) * center + np.sin(radius) * unit
-        return np.where((s <= radius)[..., None], points, boundary)  # NaN moves too
+        result = points.copy()
+        result[far] = np.where((s <= radius)[..., None], suspects, boundary)  # NaN moves too
+        return result
 
     def violations(self, points: Array, epsilon: float = 2.0**-52) -> Iterator[tuple[Array, str]]:
         norm = np.linalg.norm(points, axis=-1)

@@ -164,3 +164,16 @@ def test_groups_is_a_keyword():
     for estimator in (*ESTIMATORS, DPMDM):
         parameter = inspect.signature(estimator.fit).parameters["groups"]
         assert parameter.kind is parameter.KEYWORD_ONLY
+
+
+def test_a_mean_of_records_is_not_reused_for_groups(rng):
+    X, groups = spd(rng, 12), np.arange(12) // 3
+    records = DPFrechetMean("spd", radius=1.0).fit(X)
+    persons = DPFrechetMean("spd", radius=1.0).fit(X, groups=groups)
+    assert persons.release_.unit == "group"
+    with pytest.raises(ValueError, match=r"unit of this fit, a group.*protects a record"):
+        DPFrechetVariance("spd", radius=1.0, mean=records.release_).fit(X, groups=groups)
+    with pytest.raises(ValueError, match=r"unit of this fit, a record.*protects a group"):
+        DPFrechetVariance("spd", radius=1.0, mean=persons.release_).fit(X)
+    fit = DPFrechetVariance("spd", radius=1.0, mean=persons.release_).fit(X, groups=groups)
+    assert fit.privacy_.unit == "group"

@@ -1,0 +1,167 @@
+"""Samples whose passes are compiled. Whatever these give up on, the reference does."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skdpfrechet import _kernels
+from skdpfrechet._kernels import _spd, _spd_descent, _sphere, _sphere_descent
+from skdpfrechet._kernels._log_nodes import allowed_error
+from skdpfrechet._kernels._spd_small import LARGEST_SIZE
+from skdpfrechet._numerics import Array, clip_norm, sqrt_pair, symmetrize, unvecd, vecd
+from skdpfrechet._solvers._sample import Sample
+from skdpfrechet._solvers._spd import descend
+from skdpfrechet.manifolds import SPDAffineInvariant, Sphere
+
+
+class CompiledSphere(Sample):
+    """Unit vectors; in few dimensions also packed into blocks."""
+
+    manifold: Sphere
+
+    def __init__(self, manifold: Sphere, points: Array) -> None:
+        super().__init__(manifold, points)
+        flat = points.reshape(-1, *points.shape[-2:])
+        self._packed = _sphere.pack(flat, _kernels.n_threads())
+
+    def mean(
+        self, start: Array, radius: float, tolerance: float, accept: float, max_iter: int
+    ) -> tuple[Array, Array]:
+        batch = self._points.shape[:-2]
+        mean, residual = _sphere_descent.mean(
+            self._packed, start, radius, tolerance, max_iter, _kernels.n_threads()
+        )
+        mean, residual = mean.reshape(*batch, -1), residual.reshape(batch)
+        return _redo(self, mean, residual, start, radius, tolerance, accept, max_iter)
+
+    def squared_distances(self, base: Array) -> Array:
+        d = _sphere.squared_distances(self._packed, self._bases(base), _kernels.n_threads())
+        return d.reshape(self._points.shape[:-1])
+
+    def second_moment(self, base: Array, middle: Array, radius: float) -> Array:
+        if middle.any():
+            return super().second_moment(base, middle, radius)
+        bases = self._bases(base)
+        # Row i of the frame is its i-th vector.
+        frame = np.swapaxes(self.manifold.frame(bases), -1, -2)
+        moment = _sphere.clipped_moment(self._packed, bases, frame, radius, _kernels.n_threads())
+        return moment.reshape(*self._points.shape[:-2], *moment.shape[-2:])
+
+    def _bases(self, base: Array) -> Array:
+        batch = (*self._points.shape[:-2], self._points.shape[-1])
+        return np.broadcast_to(base, batch).reshape(-1, batch[-1])
+
+
+class CompiledSPD(Sample):
+    """SPD matrices under the affine-invariant metric, packed into blocks; not kept otherwise."""
+
+    manifold: SPDAffineInvariant
+
+    def __init__(self, manifold: SPDAffineInvariant, points: Array) -> None:
+        self.manifold = manifold
+        self._batch = points.shape[:-3]
+        self._packed = _spd.pack(points.reshape(-1, *points.shape[-3:]))
+
+    @property
+    def points(self) -> Array:
+        """The records as an array, made anew."""
+        points = _spd_descent.unpack(self._packed)
+        return points.reshape(*self._batch, *points.shape[1:])
+
+    @property
+    def n(self) -> int:
+        """Number of records of one sample."""
+        return self._packed.count
+
+    def mean(
+        self, start: Array, radius: float, tolerance: float, accept: float, max_iter: int
+    ) -> tuple[Array, Array]:
+        """Return the Fréchet mean and its residual, as `frechet_mean` describes them."""
+        if self.manifold.size <= LARGEST_SIZE:
+            mean, residual = _spd_descent.mean(
+                self._packed, tolerance, max_iter, _kernels.n_threads()
+            )
+        else:
+            mean, residual = self._quasi_newton_mean(tolerance, max_iter)
+        mean, residual = mean.reshape(*self._batch, *mean.shape[1:]), residual.reshape(self._batch)
+        return _redo(self, mean, residual, start, radius, tolerance, accept, max_iter)
+
+    def _quasi_newton_mean(self, tolerance: float, max_iter: int) -> tuple[Array, Array]:
+        packed, size, threads = self._packed, self.manifold.size, _kernels.n_threads()
+        accuracy: _spd.Accuracy = "fast" if tolerance >= _spd_descent.FAST_FROM else "full"
+        error = size**0.5 * allowed_error(accuracy, 1.0)
+        freedom = max(self.manifold.dim - 1, 1)
+
+        def evaluate(factor: Array, inverse: Array) -> tuple[Array, Array, Array]:
+            whitener, rotation = _whiten(factor)
+            sums = _spd.log_sums(packed, whitener, accuracy, threads)
+            gradient = np.swapaxes(rotation, -1, -2) @ sums.logs @ rotation / packed.count
+            excess = sums.spreads / packed.count / 12 / freedom
+            # x coth x - 1 = x²/3 + ... over pairs of eigenvalues, bent where it is large.
+            stiffness = 1 + excess / (1 + 0.15 * excess)
+            return gradient, sums.squares / packed.count / 2, stiffness
+
+        factor = np.linalg.cholesky(_spd_descent.arithmetic_means(packed))
+        inverse = np.linalg.solve(factor, np.broadcast_to(np.eye(size), factor.shape))
+        mean, residual = descend(evaluate, factor, inverse, max(tolerance - error, 0.0), max_iter)
+        return mean, residual + error
+
+    def squared_distances(self, base: Array) -> Array:
+        """Return ρ²(base, X_i), shape (n,)."""
+        whitener, _ = _whiten(self._roots(base))
+        d = _spd.squared_distances(self._packed, whitener, _kernels.n_threads())
+        return d.reshape(*self._batch, -1)
+
+    def coordinates(self, base: Array, middle: Array, radius: float) -> Array:
+        """Return the logarithms at `base`, shape (n, dim), each within `radius` of `middle`."""
+        whitener, rotation = _whiten(self._roots(base))
+        logs = unvecd(_spd.logs(self._packed, whitener, _kernels.n_threads()))
+        rotation = rotation[:, None]
+        c = vecd(np.swapaxes(rotation, -1, -2) @ logs @ rotation)
+        c = c.reshape(*self._batch, *c.shape[1:])
+        return np.asarray(middle + clip_norm(c - middle, radius))
+
+    def second_moment(self, base: Array, middle: Array, radius: float) -> Array:
+        """Return the uncentred second moment of `coordinates`, shape (dim, dim)."""
+        whitener, rotation = _whiten(self._roots(base))
+        middle = np.broadcast_to(middle, (len(whitener), self.manifold.dim))
+        moment = _spd.clipped_moment(
+            self._packed, whitener, rotation, middle, radius, _kernels.n_threads()
+        )
+        return moment.reshape(*self._batch, *moment.shape[1:])
+
+    def _roots(self, base: Array) -> Array:
+        """Return the roots of the base points, one for each sample."""
+        return sqrt_pair(np.broadcast_to(base, (len(self._packed.blocks), *base.shape[-2:])))[0]
+
+
+def _whiten(factor: Array) -> tuple[Array, Array]:
+    """Return the triangular whitener W of P = G Gᵀ and the rotation O = W G, from factors G."""
+    lower = np.linalg.cholesky(symmetrize(factor @ np.swapaxes(factor, -1, -2)))
+    whitener = np.tril(
+        np.linalg.solve(lower, np.broadcast_to(np.eye(lower.shape[-1]), lower.shape))
+    )
+    return whitener, whitener @ factor
+
+
+def _redo(
+    sample: Sample,
+    mean: Array,
+    residual: Array,
+    start: Array,
+    radius: float,
+    tolerance: float,
+    accept: float,
+    max_iter: int,
+) -> tuple[Array, Array]:
+    """Let the reference solve the samples whose compiled descent failed."""
+    failed = ~(residual <= max(accept, tolerance))
+    if not failed.any():
+        return mean, residual
+    points = sample.points[failed] if failed.ndim else sample.points
+    reference = Sample(sample.manifold, points)
+    again, remainder = reference.mean(start, radius, tolerance, accept, max_iter)
+    if not failed.ndim:
+        return again, remainder
+    mean[failed], residual[failed] = again, remainder
+    return mean, residual
