@@ -24,6 +24,7 @@ from skdpfrechet.manifolds import FlatManifold, Hyperbolic, Manifold, SPDAffineI
 
 __all__ = [
     "MOMENT_CURVE_CONSTANT",
+    "distance_histogram",
     "extrinsic_mean",
     "float_log_cap",
     "float_log_error",
@@ -40,6 +41,7 @@ __all__ = [
     "sphere_chord",
     "spread_paper",
     "squared_distance_range",
+    "tangent_mean",
     "variance",
     "variance_paper",
 ]
@@ -217,6 +219,44 @@ def extrinsic_mean(n: int) -> float:
     Replace-one, n public; no ball is needed: unit vectors are at most 2 apart. Attained.
     """
     return 2 / n
+
+
+# --- the private ball ----------------------------------------------------------------------------
+
+
+def tangent_mean(radius: float, n: int) -> float:
+    """Return the sensitivity of ``(1/n) Σ v_i``, v_i logarithms at a public point clipped to r.
+
+    Parameters
+    ----------
+    radius : float
+        Norm to which every v_i is clipped.
+    n : int
+
+    Returns
+    -------
+    float
+        ``2r/n``, and ``2 n ε r`` for the rounding of the two running sums, ε the machine epsilon.
+
+    Notes
+    -----
+    Replace-one, n public. Only the norms matter: one vector of length at most r is exchanged for
+    another. It holds on every manifold, at every base point that is public or released before, and
+    however wrong a computed logarithm is. Attained by opposite vectors of length r.
+    """
+    return 2 * radius / n + 2 * n * _EPSILON * radius
+
+
+def distance_histogram() -> float:
+    """Return the sensitivity √2 of the counts of records in disjoint bins of their distance.
+
+    Notes
+    -----
+    Replace-one, n public. The distances are to a public or released point. Every record is in
+    exactly one bin, so that a replaced one leaves a bin and enters another: attained whenever these
+    differ. (The cumulative counts of k bins would have √(k - 1).)
+    """
+    return sqrt(2)
 
 
 # --- moments at the released mean ----------------------------------------------------------------

@@ -83,7 +83,7 @@ def fit_threads(n_jobs):
 
 def fit_notes(problem: BallProblem, mechanism: str) -> tuple[str, ...]:
     """Return what a reader of the report must know beyond the numbers, from public numbers only."""
-    notes = []
+    notes = list(problem.notes)
     cap = sensitivity.float_log_cap(problem.local.model, problem.radius, problem.n)
     if problem.radius > cap:
         notes.append(

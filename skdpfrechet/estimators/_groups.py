@@ -64,7 +64,16 @@ def group_means(local: Localization, points: Array, codes: Array, radius: float)
             if len(members) == 1:
                 means[g] = members[0]
             else:
-                sample = load(model, members)
-                means[g] = sample.mean(origin, radius, tolerance, 1e3 * tolerance, 200)[0]
+                sample, start = load(model, members), origin
+                if radius > model.diameter / 2:  # the centre then says nothing about the mean
+                    start = _extrinsic_mean(members)
+                means[g] = sample.mean(start, radius, tolerance, 1e3 * tolerance, 200)[0]
         cap = sensitivity.float_log_cap(model, radius, len(means))
         return model.project_to_ball(means, origin, radius, cap)
+
+
+def _extrinsic_mean(vectors: Array) -> Array:
+    """Return the direction of the mean of unit vectors, the first of them where it vanishes."""
+    mean = vectors.mean(axis=0)
+    length = float(np.linalg.norm(mean))
+    return np.asarray(mean / length if length > 1e-9 else vectors[0])

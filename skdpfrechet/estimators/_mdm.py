@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import isclose, sqrt
+from math import sqrt
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, check_consistent_length, column_or_1d
 
 from skdpfrechet._numerics import Array
+from skdpfrechet.estimators._ball import is_private
 from skdpfrechet.estimators._base import _DPEstimator
 from skdpfrechet.estimators._groups import check_groups
 from skdpfrechet.estimators._mean import DPFrechetMean
@@ -32,23 +33,28 @@ PARALLEL_NOTE = (
 
 @dataclass(frozen=True)
 class ParallelReport(PrivacyReport):
-    """Privacy report of releases about disjoint sets of records, each at the full budget.
+    """Privacy report of releases about disjoint sets of records, each set at the full budget.
+
+    Parameters
+    ----------
+    parts : int
+        Number of sets.
 
     Raises
     ------
     ValueError
-        If a release spends another μ than `guarantee`.
+        If the releases do not spend `guarantee` once for every set.
     """
 
     neighbouring: str = SAME_CLASS
+    parts: int = 1
 
     def __post_init__(self) -> None:
-        releases, whole = tuple(self.releases), self.guarantee
-        for row in releases:
-            if not isclose(row.mu, whole.mu, rel_tol=1e-9):
-                raise ValueError(f"the mu of every release must be {whole.mu!r}, got {row.mu!r}.")
-        object.__setattr__(self, "releases", releases[:1])
-        super().__post_init__()  # one class alone spends the guarantee
+        releases = tuple(self.releases)
+        # Shared out evenly they spend what one set alone does.
+        shares = tuple(replace(row, mu=row.mu / sqrt(self.parts)) for row in releases)
+        object.__setattr__(self, "releases", shares)
+        super().__post_init__()
         object.__setattr__(self, "releases", releases)
 
 
@@ -62,8 +68,8 @@ class DPMDM(ClassifierMixin, _DPEstimator):
     ----------
     manifold : str or Manifold, default="spd"
         As for `DPFrechetMean`.
-    radius : float
-        Radius of the public ball, the same for all classes.
+    radius : float or "private"
+        Radius of the ball, as for `DPFrechetMean`; a private one is found for each class.
     center : array-like of shape point_shape, default=None
         Public centre of the ball. None is the identity or 0: covariances then need units in which
         they are of order one, as those in V² would all be moved to the boundary. Required on
@@ -80,6 +86,8 @@ class DPMDM(ClassifierMixin, _DPEstimator):
         guarantee, and `privacy_` says so.
     n_jobs : int or None, default=None
         Threads for the passes over the records, as for `DPFrechetMean`.
+    outer_radius, outer_center, ball_share, ball_quantile
+        How a ``"private"`` centre or radius is found, as for `DPFrechetMean`.
 
     Attributes
     ----------
@@ -92,7 +100,7 @@ class DPMDM(ClassifierMixin, _DPEstimator):
     manifold_ : Manifold
         The space.
     center_ : ndarray of shape point_shape
-        The public centre.
+        The public centre, if it is public.
     n_samples_ : int
         Number of records, or of groups if there are any; public.
     n_features_in_ : int
@@ -152,6 +160,10 @@ class DPMDM(ClassifierMixin, _DPEstimator):
         calibration="sharp",
         random_state=None,
         n_jobs=None,
+        outer_radius=None,
+        outer_center=None,
+        ball_share="auto",
+        ball_quantile="auto",
     ):
         self.manifold = manifold
         self.radius = radius
@@ -161,6 +173,10 @@ class DPMDM(ClassifierMixin, _DPEstimator):
         self.calibration = calibration
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.outer_radius = outer_radius
+        self.outer_center = outer_center
+        self.ball_share = ball_share
+        self.ball_quantile = ball_quantile
 
     def fit(self, X, y, *, groups=None):
         """Release the mean of every class.
@@ -209,6 +225,10 @@ class DPMDM(ClassifierMixin, _DPEstimator):
                 calibration=self.calibration,
                 random_state=seed,
                 n_jobs=self.n_jobs,
+                outer_radius=self.outer_radius,
+                outer_center=self.outer_center,
+                ball_share=self.ball_share,
+                ball_quantile=self.ball_quantile,
             ).fit(X[y == label], groups=None if codes is None else codes[y == label])
             for label, seed in zip(
                 classes, _class_seeds(self.random_state, len(classes)), strict=True
@@ -217,7 +237,8 @@ class DPMDM(ClassifierMixin, _DPEstimator):
         self.classes_ = classes
         self.means_ = np.stack([mean.mean_ for mean in means])
         self.manifold_ = manifold
-        self.center_ = means[0].center_
+        if not is_private(self.center):
+            self.center_ = means[0].center_
         self.n_samples_ = len(X) if codes is None else int(codes.max()) + 1
         self.privacy_ = _report(mu, classes, [mean.privacy_ for mean in means], codes is not None)
         self._n_features_out = len(classes)
@@ -293,8 +314,9 @@ def _report(
     mu: float, classes: Array, reports: list[PrivacyReport], grouped: bool
 ) -> PrivacyReport:
     rows = [
-        replace(report.releases[0], statistic=f"mean of class {label}")
+        replace(row, statistic=f"{row.statistic} of class {label}")
         for label, report in zip(classes, reports, strict=True)
+        for row in report.releases
     ]
     notes = dict.fromkeys(note for report in reports for note in report.notes)
     void_reason = reports[0].void_reason
@@ -307,4 +329,5 @@ def _report(
         releases=tuple(rows),
         notes=(PARALLEL_NOTE, *notes),
         void_reason=void_reason,
+        parts=len(classes),
     )

@@ -32,13 +32,14 @@ class DPFrechetMean(_DPEstimator):
     manifold : str or Manifold, default="euclidean"
         ``"euclidean"``, ``"sphere"``, ``"spd"`` (affine-invariant; alias ``"riemann"``),
         ``"logeuclid"``, ``"logchol"``, ``"hyperbolic"`` or an instance.
-    radius : float
+    radius : float or "private"
         Radius of the ball, in the units of the distance. Public: choose it without the data. On
-        spheres below π/2 (π/4 for ``calibration="paper"``).
-    center : array-like of shape point_shape, default=None
+        spheres below π/2 (π/4 for ``calibration="paper"``). ``"private"`` spends part of `mu` to
+        find it.
+    center : array-like of shape point_shape or "private", default=None
         Public centre of the ball. None is the identity or 0: covariances then need units in which
         they are of order one, as those in V² would all be moved to the boundary. Required on
-        spheres.
+        spheres. ``"private"`` spends part of `mu` to find it, not on all spaces.
     mu : float, default=1.0
         Budget of the whole fit in Gaussian differential privacy. ``np.inf`` gives the exact mean of
         the moved records with its classical region, and no privacy.
@@ -60,6 +61,19 @@ class DPFrechetMean(_DPEstimator):
     n_jobs : int or None, default=None
         Threads for the passes over the records, -1 for all cores. They need the extra ``fast``;
         results do not depend on it. None means 1 unless in a `joblib.parallel_config` context.
+    outer_radius : float or None, default=None
+        Radius of the public ball in which a private one is looked for, when `center` or `radius` is
+        ``"private"``. It may be wide. None is the whole sphere, and an error on other spaces.
+    outer_center : array-like of shape point_shape, default=None
+        Centre of that ball when `center` is ``"private"``, otherwise it is `center`. None is the
+        identity or 0.
+    ball_share : "auto" or float, default="auto"
+        Share of μ² that a private ball costs. ``"auto"`` decides by public numbers, spends at most
+        17% (25% more for a centre on a sphere), and nothing where the records are too few to be
+        located: then the outer ball is used.
+    ball_quantile : "auto" or float, default="auto"
+        Share of the records that a private ball shall hold. ``"auto"`` weighs the bias from moving
+        records against the noise of a wider ball.
 
     Attributes
     ----------
@@ -76,7 +90,9 @@ class DPFrechetMean(_DPEstimator):
     manifold_ : Manifold
         The space.
     center_ : ndarray of shape point_shape
-        The public centre.
+        The centre of the ball, public or released.
+    radius_ : float
+        The radius of the ball, public or released.
     n_samples_ : int
         Number of records, or of groups if there are any; public.
     n_features_in_ : int
@@ -130,6 +146,10 @@ class DPFrechetMean(_DPEstimator):
         budget_split=None,
         random_state=None,
         n_jobs=None,
+        outer_radius=None,
+        outer_center=None,
+        ball_share="auto",
+        ball_quantile="auto",
     ):
         self.manifold = manifold
         self.radius = radius
@@ -141,6 +161,10 @@ class DPFrechetMean(_DPEstimator):
         self.budget_split = budget_split
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.outer_radius = outer_radius
+        self.outer_center = outer_center
+        self.ball_share = ball_share
+        self.ball_quantile = ball_quantile
 
     def fit(self, X, y=None, *, groups=None):
         """Release the mean of the records.
@@ -175,15 +199,16 @@ class DPFrechetMean(_DPEstimator):
         self._forget()
         level, mu = self._check_choices(), check_mu(self.mu)
         rng, void_reason = make_generator(self.random_state)
-        problem = prepare(self, X, self.radius, self.center, self.calibration, groups)
+        problem = prepare(self, X, groups, mu, rng)
+        fit_mu, mu = mu, problem.mu
         mechanism = resolve_mechanism(self.mechanism, problem.manifold)
         shares = mean_shares(
             mu, problem.n, self.calibration, self.budget_split, region=level is not None
         )
         release, point, row = release_mean(
-            problem, part(mu, shares["mean"]), mu, mechanism, self.calibration, rng, void_reason
+            problem, part(mu, shares["mean"]), fit_mu, mechanism, self.calibration, rng, void_reason
         )
-        rows, inference = [row], None
+        rows, inference = [*problem.releases, row], None
         if level is not None:
             spend = _release_spread_paper if self.calibration == "paper" else _release_spread
             inference, more = spend(problem, release, point, mu, shares, level, rng)
@@ -192,9 +217,10 @@ class DPFrechetMean(_DPEstimator):
         self.mean_ = release.point.copy()
         self.manifold_ = problem.manifold
         self.center_ = problem.center
+        self.radius_ = problem.radius
         self.n_samples_ = problem.n
         self.privacy_ = make_report(
-            mu, rows, void_reason, fit_notes(problem, mechanism), problem.unit
+            fit_mu, rows, void_reason, fit_notes(problem, mechanism), problem.unit
         )
         self._inference = inference
         self._n_features_out = problem.manifold.dim

@@ -50,6 +50,8 @@ class DPPrincipalGeodesics(_DPEstimator):
         guarantee, and `privacy_` says so.
     n_jobs : int or None, default=None
         Threads for the passes over the records, as for `DPFrechetMean`.
+    outer_radius, outer_center, ball_share, ball_quantile
+        How a ``"private"`` centre or radius is found, as for `DPFrechetMean`.
 
     Attributes
     ----------
@@ -129,6 +131,10 @@ class DPPrincipalGeodesics(_DPEstimator):
         budget_split=None,
         random_state=None,
         n_jobs=None,
+        outer_radius=None,
+        outer_center=None,
+        ball_share="auto",
+        ball_quantile="auto",
     ):
         self.manifold = manifold
         self.n_components = n_components
@@ -139,6 +145,10 @@ class DPPrincipalGeodesics(_DPEstimator):
         self.budget_split = budget_split
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.outer_radius = outer_radius
+        self.outer_center = outer_center
+        self.ball_share = ball_share
+        self.ball_quantile = ball_quantile
 
     def fit(self, X, y=None, *, groups=None):
         """Release the mean and the second moment, and decompose it.
@@ -176,6 +186,10 @@ class DPPrincipalGeodesics(_DPEstimator):
             budget_split=SPLIT if self.budget_split is None else self.budget_split,
             random_state=self.random_state,
             n_jobs=self.n_jobs,
+            outer_radius=self.outer_radius,
+            outer_center=self.outer_center,
+            ball_share=self.ball_share,
+            ball_quantile=self.ball_quantile,
         ).fit(check_on_manifold(manifold, X, "X", epsilon), groups=groups)
         inference = mean._inference
         variances, directions = eigh(released_second_moment(inference))

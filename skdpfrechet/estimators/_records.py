@@ -14,52 +14,61 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data
 
-from skdpfrechet import sensitivity
 from skdpfrechet._numerics import Array
 from skdpfrechet._solvers import Sample, load
 from skdpfrechet._validation import check_positive
-from skdpfrechet.estimators._groups import check_groups, group_means
-from skdpfrechet.manifolds import Hyperbolic, Localization, Manifold, resolve_manifold
+from skdpfrechet.estimators._ball import left, read_ball, settle
+from skdpfrechet.estimators._groups import check_groups
+from skdpfrechet.manifolds import Localization, Manifold, resolve_manifold
 from skdpfrechet.manifolds._resolve import point_ndim
-
-SMALLEST_RADIUS, LARGEST_RADIUS = 1e-20, 1e20  # float64 holds their fourth powers, over any mu²
-SMALLEST_CURVED_RADIUS = 1e-6  # points are O(1) there: logarithms keep 1e-16 of absolute precision
+from skdpfrechet.privacy import Release
 
 
 @dataclass(frozen=True, eq=False)
 class BallProblem:
-    """Records in the model of a space, moved into the public ball. Lives during `fit` only."""
+    """Records in the model of a space, moved into the ball. Lives during `fit` only.
+
+    `mu` is what remains for the fit after the `releases` that found the ball.
+    """
 
     manifold: Manifold
     center: Array
     radius: float
     local: Localization
     sample: Sample
+    mu: float
+    releases: tuple[Release, ...] = ()
     unit: str = "record"
+    notes: tuple[str, ...] = ()
 
     @property
     def n(self) -> int:
         return self.sample.n
 
 
-def prepare(estimator, X, radius: float, center, calibration: str, groups=None) -> BallProblem:
-    """Validate the records and the ball, move the records into it, and average those of a group."""
+def prepare(estimator, X, groups, mu: float, rng: np.random.Generator) -> BallProblem:
+    """Validate the records and the ball, and move the records into it.
+
+    A group of records becomes one point. A ball that is to be found is released here.
+    """
     X, epsilon = read_records(estimator, X, reset=True)
     manifold = resolve_manifold(estimator.manifold, X.shape[1:])
     codes = None if groups is None else check_groups(groups, len(X))
     n = len(X) if codes is None else int(codes.max()) + 1
-    radius = check_radius(manifold, radius, calibration, n)
-    center = check_center(manifold, center)
+    ball = read_ball(estimator, manifold, n)
     X = check_on_manifold(manifold, X, "X", epsilon)
-    with np.errstate(all="ignore"):  # no overflow warning may tell that some record is far away
-        local = manifold.localize(center)
-        check_localization(local, center, radius)
-        cap = sensitivity.float_log_cap(local.model, radius, n)
-        points = local.model.project_to_ball(local.to_model(X), local.origin, radius, cap)
-    if codes is None:
-        return BallProblem(manifold, center, radius, local, load(local.model, points))
-    points = group_means(local, points, codes, radius)
-    return BallProblem(manifold, center, radius, local, load(local.model, points), unit="group")
+    settled = settle(ball, manifold, X, codes, n, mu, estimator.calibration, rng)
+    return BallProblem(
+        manifold=manifold,
+        center=settled.center,
+        radius=settled.radius,
+        local=settled.local,
+        sample=load(settled.local.model, settled.points),
+        mu=left(mu, settled),
+        releases=settled.releases,
+        notes=settled.notes,
+        unit="record" if codes is None else "group",
+    )
 
 
 def read_records(estimator, X, reset: bool) -> tuple[Array, float]:
@@ -161,79 +170,6 @@ def check_on_manifold(manifold: Manifold, points: Array, name: str, epsilon: flo
             if mask.any():
                 raise ValueError(f"{name} must contain {requirement}.")
         return manifold.canonical(points)
-
-
-def check_center(manifold: Manifold, center) -> Array:
-    """Return the public centre as a point of the manifold, its origin for None."""
-    if center is None:
-        if manifold.origin is None:
-            raise ValueError(
-                f"center must be given on {manifold!r}, which has no natural origin, got None; "
-                "use a direction known without the data, never the sample mean."
-            )
-        return manifold.origin
-    try:
-        point = np.asarray(center)
-    except ValueError:
-        raise ValueError("center must be a rectangular array of real numbers.") from None
-    if point.dtype.kind not in "buif":
-        raise TypeError(f"center must be an array of real numbers, got {type(center).__name__}.")
-    if point.shape != manifold.point_shape:
-        raise ValueError(
-            f"center must have shape {manifold.point_shape} on {manifold!r}, got {point.shape}."
-        )
-    if not np.isfinite(point).all():
-        raise ValueError("center must be finite, got NaN or infinity.")
-    for mask, requirement in manifold.violations(point.astype(float)):
-        if mask.any():
-            raise ValueError(
-                f"center must be a point of {manifold!r}, which holds {requirement.split(';')[0]}."
-            )
-    return manifold.canonical(point.astype(float))
-
-
-def check_localization(local: Localization, center: Array, radius: float) -> None:
-    """Raise if float64 cannot work around this public centre."""
-    with np.errstate(all="ignore"):
-        shift = float(local.model.dist(local.origin, local.to_model(center)))
-        scale = np.abs(center).max()
-        back = np.abs(local.from_model(local.origin) - center).max()
-        rounding = 0.0
-        if isinstance(local.model, Hyperbolic):  # the boost cancels: ε·e^{2D}, D the distance
-            rounding = 2.0**-52 * float(2 * center[0]) ** 2
-        good = max(shift, rounding) <= 1e-6 * radius and back <= 1e-6 * scale
-    if not good:  # written so that NaN fails
-        raise ValueError(
-            "center must be a point around which float64 can compute distances to one millionth of "
-            f"the radius, got one too far from the origin or too badly scaled on {local.model!r}."
-        )
-
-
-def check_radius(manifold: Manifold, radius, calibration: str, n: int) -> float:
-    """Return the radius if the theory covers it on this space, and float64 can follow."""
-    value = check_positive("radius", radius)
-    paper = calibration == "paper"
-    limit = (sensitivity.radius_limit_paper if paper else sensitivity.radius_limit)(manifold)
-    if value >= limit:
-        reason = "the printed sensitivity" if paper else "a unique mean"
-        raise ValueError(
-            f"radius must be below {float(limit)!r}, the curvature limit of {manifold!r} for "
-            f"{reason}, got {radius!r}."
-        )
-    flat = manifold.sectional_curvature_bounds == (0.0, 0.0)
-    smallest = SMALLEST_RADIUS if flat else SMALLEST_CURVED_RADIUS
-    if not smallest <= value <= LARGEST_RADIUS:
-        raise ValueError(
-            f"radius must be between {smallest:g} and {LARGEST_RADIUS:g} on {manifold!r}, the "
-            f"range that float64 can follow, got {radius!r}."
-        )
-    float_limit = sensitivity.float_radius_limit(manifold, n)
-    if value > float_limit:
-        raise ValueError(
-            f"radius must be at most {float(float_limit)!r} on {manifold!r} with n_samples={n}, "
-            f"beyond which float64 cannot hold the sensitivity, got {radius!r}."
-        )
-    return value
 
 
 def check_mu(mu) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 
 from skdpfrechet import sensitivity
 from skdpfrechet._numerics import Array
+from skdpfrechet.estimators._ball import is_private
 from skdpfrechet.estimators._base import _DPEstimator, fit_notes, fit_threads, make_report
 from skdpfrechet.estimators._budget import part, variance_shares
 from skdpfrechet.estimators._mechanisms import make_generator, rebuild, resolve_mechanism
@@ -35,12 +36,10 @@ class DPFrechetVariance(_DPEstimator):
     ----------
     manifold : str or Manifold, default="euclidean"
         As for `DPFrechetMean`.
-    radius : float
-        Radius of the public ball.
-    center : array-like of shape point_shape, default=None
-        Public centre of the ball. None is the identity or 0: covariances then need units in which
-        they are of order one, as those in V² would all be moved to the boundary. Required on
-        spheres.
+    radius : float or "private"
+        Radius of the ball, as for `DPFrechetMean`.
+    center : array-like of shape point_shape or "private", default=None
+        Centre of the ball, as for `DPFrechetMean`.
     mu : float, default=1.0
         Budget of this fit. ``np.inf`` gives the exact sample variance, and no privacy.
     confidence_level : float or None, default=0.95
@@ -60,6 +59,19 @@ class DPFrechetVariance(_DPEstimator):
     n_jobs : int or None, default=None
         Threads for the passes over the records, -1 for all cores. They need the extra ``fast``;
         results do not depend on it. None means 1 unless in a `joblib.parallel_config` context.
+    outer_radius : float or None, default=None
+        Radius of the public ball in which a private one is looked for, when `center` or `radius` is
+        ``"private"``. It may be wide. None is the whole sphere, and an error on other spaces.
+    outer_center : array-like of shape point_shape, default=None
+        Centre of that ball when `center` is ``"private"``, otherwise it is `center`. None is the
+        identity or 0.
+    ball_share : "auto" or float, default="auto"
+        Share of μ² that a private ball costs. ``"auto"`` decides by public numbers, spends at most
+        17% (25% more for a centre on a sphere), and nothing where the records are too few to be
+        located: then the outer ball is used.
+    ball_quantile : "auto" or float, default="auto"
+        Share of the records that a private ball shall hold. ``"auto"`` weighs the bias from moving
+        records against the noise of a wider ball.
 
     Attributes
     ----------
@@ -76,7 +88,9 @@ class DPFrechetVariance(_DPEstimator):
     manifold_ : Manifold
         The space.
     center_ : ndarray of shape point_shape
-        The public centre.
+        The centre of the ball, public or released.
+    radius_ : float
+        The radius of the ball, public or released.
     n_samples_ : int
         Number of records, or of groups if there are any; public.
     n_features_in_ : int
@@ -124,6 +138,10 @@ class DPFrechetVariance(_DPEstimator):
         mean=None,
         random_state=None,
         n_jobs=None,
+        outer_radius=None,
+        outer_center=None,
+        ball_share="auto",
+        ball_quantile="auto",
     ):
         self.manifold = manifold
         self.radius = radius
@@ -136,6 +154,10 @@ class DPFrechetVariance(_DPEstimator):
         self.mean = mean
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.outer_radius = outer_radius
+        self.outer_center = outer_center
+        self.ball_share = ball_share
+        self.ball_quantile = ball_quantile
 
     def fit(self, X, y=None, *, groups=None):
         """Release the variance of the records.
@@ -170,7 +192,13 @@ class DPFrechetVariance(_DPEstimator):
         level, mu = self._check_choices(), check_mu(self.mu)
         rng, void_reason = make_generator(self.random_state)
         _check_release(self.mean)
-        problem = prepare(self, X, self.radius, self.center, self.calibration, groups)
+        if self.mean is not None and (is_private(self.center) or is_private(self.radius)):
+            raise ValueError(
+                "center and radius must be public when a mean is reused; pass the center_ and the "
+                "radius_ of the fit that released it."
+            )
+        problem = prepare(self, X, groups, mu, rng)
+        fit_mu, mu = mu, problem.mu
         shares = variance_shares(
             self.calibration, self.budget_split, level is not None, self.mean is not None
         )
@@ -178,9 +206,9 @@ class DPFrechetVariance(_DPEstimator):
         if self.mean is None:
             mean_mu = part(mu, shares["mean"])
             release, point, row = release_mean(
-                problem, mean_mu, mu, mechanism, self.calibration, rng, void_reason
+                problem, mean_mu, fit_mu, mechanism, self.calibration, rng, void_reason
             )
-            rows = [row]
+            rows = [*problem.releases, row]
         else:
             release, rows = self.mean, []
             point = _reused_point(problem, release)
@@ -188,16 +216,17 @@ class DPFrechetVariance(_DPEstimator):
         spend = _release_variance_paper if self.calibration == "paper" else _release_variance
         base = problem.local.model.project_to_ball(point, problem.local.origin, problem.radius)
         estimate, more = spend(problem, release, base, mu, shares, level, rng)
-        self.release_ = replace(estimate, void_reason=void_reason)
+        self.release_ = replace(estimate, guarantee=GDP(fit_mu), void_reason=void_reason)
         self.variance_ = estimate.value
         if level is not None:
             self.interval_ = estimate.interval(level)
         self.mean_ = problem.local.from_model(base)
         self.manifold_ = problem.manifold
         self.center_ = problem.center
+        self.radius_ = problem.radius
         self.n_samples_ = problem.n
         self.privacy_ = make_report(
-            mu,
+            fit_mu,
             rows + more,
             void_reason,
             fit_notes(problem, mechanism if self.mean is None else release.mechanism),
