@@ -7,6 +7,7 @@ hyperbolic (k < 0) cases are one analytic function, so each ratio below is a sin
 
 from __future__ import annotations
 
+from functools import cache
 from math import pi, sqrt
 from typing import Any
 
@@ -177,19 +178,25 @@ def clip_eigenvalues(a: Array, low: ArrayLike, high: ArrayLike) -> Array:
     return from_eigen(np.clip(w, low, high), q)
 
 
+@cache
+def triangle(size: int) -> tuple[Array, Array]:
+    """Return ``numpy.triu_indices(size)``, made once: small fits spend their time on it."""
+    return np.triu_indices(size)
+
+
 def vecd(a: Array) -> Array:
     """Isometric coordinates of symmetric matrices: upper triangle, off-diagonal times √2.
 
     The order is that of ``numpy.triu_indices``, as in ``pyriemann.geometry.tangentspace.upper``.
     """
-    rows, columns = np.triu_indices(a.shape[-1])
+    rows, columns = triangle(a.shape[-1])
     return np.asarray(a[..., rows, columns] * np.where(rows == columns, 1.0, sqrt(2)))
 
 
 def unvecd(c: Array) -> Array:
     """Inverse of `vecd`."""
     size = triangular_root(c.shape[-1])
-    rows, columns = np.triu_indices(size)
+    rows, columns = triangle(size)
     a = np.zeros((*c.shape[:-1], size, size))
     a[..., rows, columns] = c * np.where(rows == columns, 1.0, sqrt(0.5))
     a[..., columns, rows] = a[..., rows, columns]

@@ -152,53 +152,38 @@ def _positive(flat, count, size, segments, first, last, threshold, out):
         stop = (segment + 1) * count // segments
         for start in range(segment * count // segments, stop, LANES):
             _gather(flat, start, stop - 1, size, a)
+            # Entries times 0 sum to 0; one that is infinite or NaN makes the sum NaN.
+            nothing = splat(0.0)
             for i in range(size):
                 at = i * (i + 1) // 2 * LANES
-                root = vsqrt(load(a, at + i * LANES))
-                store(scales, i * LANES, root)
+                reciprocal = 1.0 / vsqrt(load(a, at + i * LANES))
+                store(scales, i * LANES, reciprocal)
                 for j in range(i + 1):
                     entry = load(a, at + j * LANES)
-                    store(a, at + j * LANES, entry / root / load(scales, j * LANES))
-            store(pivots, 0, _factorize(a, size))
+                    nothing += 0.0 * entry
+                    store(a, at + j * LANES, entry * reciprocal * load(scales, j * LANES))
+            smallest = _factorize(a, size)
+            store(pivots, 0, select_greater(splat(1.0), nothing, smallest, splat(0.0)))
             for lane in range(min(LANES, stop - start)):
-                # Finite entries times 0 sum to 0, one infinity or NaN makes the sum NaN.
-                total = 0.0
-                offset = (start + lane) * size * size
-                for k in range(size * size):
-                    total += 0.0 * flat[offset + k]
-                out[start + lane] = pivots[lane] > threshold and total == 0.0
+                out[start + lane] = pivots[lane] > threshold
 
 
-def largest_entries(points: Array, n_jobs: int = 1) -> tuple[Array, Array]:
-    """Return max |x_ij - x_ji| and max |x_ij| of each matrix, NaN where an entry is NaN.
-
-    Parameters
-    ----------
-    points : ndarray, shape (n, p, p)
-    n_jobs : int
-
-    Returns
-    -------
-    ndarray, ndarray, both of shape (n,)
-    """
+def exactly_symmetric(points: Array, n_jobs: int = 1) -> bool:
+    """Return whether all matrices, shape (n, p, p), equal their transposes bit for bit."""
     points = np.ascontiguousarray(points, dtype=np.float64)
-    out = np.empty((2, len(points)))
-    _run(_largest, points, out, 0.0, n_jobs)
-    return out[0], out[1]
+    out = np.ones(segment_count(points.size), dtype=np.bool_)
+    _run(_symmetric, points, out, 0.0, n_jobs)
+    return bool(out.all())
 
 
 @njit(**_OPTIONS)
-def _largest(flat, count, size, segments, first, last, threshold, out):
-    for k in range(first * count // segments, last * count // segments):
-        offset = k * size * size
-        difference, scale = 0.0, 0.0
-        for i in range(size):
-            for j in range(i + 1):
-                x, y = flat[offset + i * size + j], flat[offset + j * size + i]
-                gap = abs(x - y)
-                if gap > difference or gap != gap:  # NaN enters, and no number is greater
-                    difference = gap
-                for entry in (abs(x), abs(y)):
-                    if entry > scale or entry != entry:
-                        scale = entry
-        out[0, k], out[1, k] = difference, scale
+def _symmetric(flat, count, size, segments, first, last, threshold, out):
+    for segment in range(first, last):
+        differences = 0
+        for k in range(segment * count // segments, (segment + 1) * count // segments):
+            offset = k * size * size
+            for i in range(1, size):
+                for j in range(i):
+                    # No branch: NaN differs from NaN, too.
+                    differences += flat[offset + i * size + j] != flat[offset + j * size + i]
+        out[segment] = differences == 0

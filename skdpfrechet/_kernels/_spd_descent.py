@@ -25,7 +25,7 @@ from skdpfrechet._kernels._small import (
 from skdpfrechet._kernels._spd import Packed, _seconds, _segment_blocks
 from skdpfrechet._kernels._spd_small import LARGEST_SIZE, small_pass
 from skdpfrechet._kernels._threads import run, split
-from skdpfrechet._kernels._vector import LANES
+from skdpfrechet._kernels._vector import LANES, horizontal_sum, load, store
 from skdpfrechet._numerics import Array
 
 MEMORY = 6
@@ -172,13 +172,19 @@ def collect(sums, flags, count, out):
 @njit(**OPTIONS)
 def arithmetic_mean(blocks, count, out):
     """Write the arithmetic mean of packed matrices."""
+    flat = blocks.reshape(-1)
+    width = blocks.shape[1] * 8
+    totals = np.zeros(width)
+    for k in range(len(blocks) - 1):
+        for at in range(0, width, 8):
+            store(totals, at, load(totals, at) + load(flat, k * width + at))
+    lanes = count - (len(blocks) - 1) * 8
     at = 0
     for i in range(len(out)):
         for j in range(i + 1):
-            total = 0.0
-            for k in range(len(blocks)):
-                for lane in range(min(8, count - k * 8)):
-                    total += blocks[k, at, lane]
+            total = horizontal_sum(load(totals, at * 8))
+            for lane in range(lanes):
+                total += blocks[len(blocks) - 1, at, lane]
             out[i, j] = total / count
             out[j, i] = total / count
             at += 1

@@ -2,11 +2,12 @@
 
 from skdpfrechet._solvers._frechet_mean import ConvergenceError, frechet_mean
 from skdpfrechet._solvers._moments import local_coordinates, second_moment
-from skdpfrechet._solvers._sample import Sample, load
+from skdpfrechet._solvers._sample import Sample, enter_ball, load
 
 __all__ = [
     "ConvergenceError",
     "Sample",
+    "enter_ball",
     "frechet_mean",
     "load",
     "local_coordinates",

@@ -8,10 +8,13 @@ from skdpfrechet import _kernels
 from skdpfrechet._kernels import _spd, _spd_descent, _sphere, _sphere_descent
 from skdpfrechet._kernels._log_nodes import allowed_error
 from skdpfrechet._kernels._spd_small import LARGEST_SIZE
+from skdpfrechet._kernels._vector import LANES
 from skdpfrechet._numerics import Array, clip_norm, sqrt_pair, symmetrize, unvecd, vecd
 from skdpfrechet._solvers._sample import Sample
 from skdpfrechet._solvers._spd import descend
 from skdpfrechet.manifolds import SPDAffineInvariant, Sphere
+
+MARGIN = 1e-6  # relative: nearer to the boundary than this, the reference decides
 
 
 class CompiledSphere(Sample):
@@ -129,6 +132,21 @@ class CompiledSPD(Sample):
             self._packed, whitener, rotation, middle, radius, _kernels.n_threads()
         )
         return moment.reshape(*self._batch, *moment.shape[1:])
+
+    def maybe_outside(self, center: Array, radius: float) -> Array:
+        """Return which records may lie outside a ball: all that were not seen inside."""
+        with np.errstate(all="ignore"):  # of a record that is far out nobody may hear
+            squares = self.squared_distances(center)
+        return np.asarray(~(squares <= (radius * (1 - MARGIN)) ** 2))
+
+    def replaced(self, which: Array, points: Array) -> CompiledSPD:
+        """Change the records `which` in place, and return the sample."""
+        rows, columns = np.tril_indices(self.manifold.size)
+        block, lane = np.divmod(np.flatnonzero(which), LANES)
+        blocks = self._packed.blocks[0]
+        blocks[block, :, lane] = points[:, rows, columns]
+        blocks[-1, :, self.n % LANES or LANES :] = blocks[0, :, :1]  # the filling is record 0
+        return self
 
     def _roots(self, base: Array) -> Array:
         """Return the roots of the base points, one for each sample."""

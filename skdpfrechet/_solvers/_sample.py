@@ -26,6 +26,26 @@ def load(manifold: Manifold, points: Array) -> Sample:
     return Sample(manifold, points)
 
 
+def enter_ball(
+    manifold: Manifold, points: Array, center: Array, radius: float, log_cap: float
+) -> Sample:
+    """Return the sample of the points moved into a ball, as `Manifold.project_to_ball` moves them.
+
+    Parameters
+    ----------
+    manifold : Manifold
+    points : ndarray, shape (n, *point_shape)
+    center : ndarray, shape point_shape
+    radius, log_cap : float
+    """
+    sample = load(manifold, points)
+    far = sample.maybe_outside(center, min(radius, log_cap))
+    if far.any():
+        moved = manifold.project_to_ball(points[far], center, radius, log_cap)
+        sample = sample.replaced(far, moved)
+    return sample
+
+
 class Sample:
     """Records of one space, and the statistics of them that a fit needs.
 
@@ -63,6 +83,18 @@ class Sample:
         if isinstance(self.manifold, SPDAffineInvariant):
             return spd_mean(self.points, start, tolerance, max_iter)
         return newton_mean(self.manifold, self.points, start, radius, tolerance, max_iter)
+
+    def maybe_outside(self, center: Array, radius: float) -> Array:
+        """Return which of n records may lie outside a ball: all that were not seen inside."""
+        return np.ones(self.n, dtype=bool)
+
+    def replaced(self, which: Array, points: Array) -> Sample:
+        """Return the sample with others in place of the records `which`, a mask of shape (n,)."""
+        if which.all():
+            return load(self.manifold, points)
+        changed = self.points.copy()
+        changed[which] = points
+        return load(self.manifold, changed)
 
     def squared_distances(self, base: Array) -> Array:
         """Return ρ²(base, X_i), shape (n,); NaN where rounding leaves no distance."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from skdpfrechet import sensitivity
 from skdpfrechet._numerics import Array
+from skdpfrechet._solvers import Sample, enter_ball, load
 from skdpfrechet.estimators._budget import part
 from skdpfrechet.estimators._groups import group_means
 from skdpfrechet.estimators._private_ball import (
@@ -63,13 +64,13 @@ class WantedBall:
 class Settled:
     """Records in a ball that is public by now, and what it cost.
 
-    `points` live in the model of `local`; `share` is the part of μ² that `releases` spent.
+    `sample` lives in the model of `local`; `share` is the part of μ² that `releases` spent.
     """
 
     center: Array
     radius: float
     local: Localization
-    points: Array
+    sample: Sample
     releases: tuple[Release, ...] = ()
     share: float = 0.0
     notes: tuple[str, ...] = ()
@@ -140,7 +141,7 @@ def settle(
     )
     found = find_ball(
         wide.local.model,
-        wide.points,
+        wide.sample.points,
         wide.local.origin,
         plan,
         mu=mu,
@@ -153,7 +154,7 @@ def settle(
     if not plan.steps:
         return replace(wide, notes=(NOTHING_BOUGHT,))
     center = wide.local.from_model(found.center) if ball.center is None else ball.center
-    points = X if codes is None else wide.local.from_model(wide.points)
+    points = X if codes is None else wide.local.from_model(wide.sample.points)
     try:
         inner = _enter(manifold, center, found.radius, points, None, n)
     except ValueError:  # float64 cannot work around the released centre, as all may know
@@ -169,10 +170,10 @@ def _enter(
         local = manifold.localize(center)
         check_localization(local, center, radius)
         cap = sensitivity.float_log_cap(local.model, radius, n)
-        points = local.model.project_to_ball(local.to_model(X), local.origin, radius, cap)
+        sample = enter_ball(local.model, local.to_model(X), local.origin, radius, cap)
     if codes is not None:
-        points = group_means(local, points, codes, radius)
-    return Settled(center, radius, local, points)
+        sample = load(local.model, group_means(local, sample.points, codes, radius))
+    return Settled(center, radius, local, sample)
 
 
 def left(mu: float, settled: Settled) -> float:

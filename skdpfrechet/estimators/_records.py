@@ -15,7 +15,7 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data
 
 from skdpfrechet._numerics import Array
-from skdpfrechet._solvers import Sample, load
+from skdpfrechet._solvers import Sample
 from skdpfrechet._validation import check_positive
 from skdpfrechet.estimators._ball import left, read_ball, settle
 from skdpfrechet.estimators._groups import check_groups
@@ -63,7 +63,7 @@ def prepare(estimator, X, groups, mu: float, rng: np.random.Generator) -> BallPr
         center=settled.center,
         radius=settled.radius,
         local=settled.local,
-        sample=load(settled.local.model, settled.points),
+        sample=settled.sample,
         mu=left(mu, settled),
         releases=settled.releases,
         notes=settled.notes,

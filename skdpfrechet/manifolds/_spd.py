@@ -18,6 +18,7 @@ from skdpfrechet._numerics import (
     jacobi_ratio,
     sqrt_pair,
     symmetrize,
+    triangle,
     unvecd,
     vecd,
 )
@@ -29,7 +30,6 @@ ASYMMETRY_TOLERANCE = 1e-8
 MAX_LOG_EIGENVALUE = 15.0  # e^{±15}: condition 1e13, still positive definite in float64
 _TINY = np.finfo(float).tiny
 LARGEST_KERNEL = 64  # rows up to which there are compiled kernels
-KERNEL_MARGIN = 1e-6  # relative: nearer to the boundary than this, points are looked at by eigh
 _HALVINGS = 50  # e^15 / 2^50 = 3e-9: a matrix that is diagonal in all but name
 
 
@@ -53,41 +53,32 @@ class _SPD(Manifold):
         return np.eye(self.size)
 
     def violations(self, points: Array, epsilon: float = 2.0**-52) -> Iterator[tuple[Array, str]]:
-        asymmetry, scale = _asymmetry(points)
-        yield ~(asymmetry <= max(ASYMMETRY_TOLERANCE, 4 * epsilon) * scale), "symmetric matrices"
+        if not self._exactly_symmetric(points):
+            scale = np.abs(points).max(axis=(-1, -2))
+            asymmetry = np.abs(points - np.swapaxes(points, -1, -2)).max(axis=(-1, -2))
+            tolerance = max(ASYMMETRY_TOLERANCE, 4 * epsilon)
+            yield ~(asymmetry <= tolerance * scale), "symmetric matrices"
+            points = symmetrize(points)
         yield (
-            ~is_positive_definite(points if not asymmetry.any() else symmetrize(points)),
+            ~is_positive_definite(points),
             "positive definite matrices; estimate covariances with Covariances('oas') or another "
             "shrinkage, or add a small multiple of the identity",
         )
 
     def canonical(self, points: Array) -> Array:
-        if self._has_kernels(points) and not _asymmetry(points)[0].any():
-            return points
-        return symmetrize(points)
+        return points if self._exactly_symmetric(points) else symmetrize(points)
+
+    def _exactly_symmetric(self, points: Array) -> bool:
+        """Return whether there is nothing to symmetrize, if that is quick to see."""
+        if not self._has_kernels(points):
+            return False
+        from skdpfrechet._kernels._cholesky import exactly_symmetric
+
+        return exactly_symmetric(points, _kernels.n_threads())
 
     def _has_kernels(self, points: Array) -> bool:
         """Return whether compiled kernels take these points."""
         return points.ndim == 3 and 2 <= self.size <= LARGEST_KERNEL and _kernels.compiled()
-
-
-def _asymmetry(points: Array) -> tuple[Array, Array]:
-    """Return max |x - xᵀ| and max |x| of each of many matrices."""
-    if points.ndim == 3 and _kernels.compiled():
-        from skdpfrechet._kernels._cholesky import largest_entries
-
-        return largest_entries(points, _kernels.n_threads())
-    difference = np.abs(points - np.swapaxes(points, -1, -2)).max(axis=(-1, -2))
-    return difference, np.abs(points).max(axis=(-1, -2))
-
-
-def _kernel_squared_distances(center: Array, points: Array) -> Array:
-    from skdpfrechet._kernels import _spd
-
-    whitener = np.tril(np.linalg.solve(np.linalg.cholesky(center), np.eye(len(center))))
-    with np.errstate(all="ignore"):  # of a record that is far out nobody may hear
-        packed = _spd.pack(points[None])
-        return np.asarray(_spd.squared_distances(packed, whitener[None], _kernels.n_threads())[0])
 
 
 def is_positive_definite(a: Array) -> Array:
@@ -178,7 +169,7 @@ class SPDAffineInvariant(_SPD):
 
     def curvature_frame(self, p: Array, v: Array) -> tuple[Array, Array]:
         w, q = eigh(unvecd(self.coords(p, v)))
-        rows, columns = np.triu_indices(self.size)
+        rows, columns = triangle(self.size)
         kappa = -((w[..., rows] - w[..., columns]) ** 2) / 4
         left, right = np.swapaxes(q, -1, -2)[..., rows, :], np.swapaxes(q, -1, -2)[..., columns, :]
         basis = symmetrize(left[..., :, None] * right[..., None, :])
@@ -189,21 +180,13 @@ class SPDAffineInvariant(_SPD):
         self, points: Array, center: Array, radius: float, log_cap: float = np.inf
     ) -> Array:
         root, inverse_root = sqrt_pair(center)
-        far = np.ones(points.shape[:-2], dtype=bool)
-        if self._has_kernels(points):
-            distances = np.sqrt(_kernel_squared_distances(center, points))
-            far = ~(distances <= min(radius, log_cap) * (1 - KERNEL_MARGIN))
-            if not far.any():
-                return points
         with np.errstate(all="ignore"):
-            w, q = eigh(_congruence(inverse_root, points[far]))
+            w, q = eigh(_congruence(inverse_root, points))
             logs = np.clip(np.log(np.maximum(w, _TINY)), -log_cap, log_cap)
             moved = clip_norm(logs, radius)
             changed = (moved != np.log(w)).any(axis=-1)
         inside = _congruence(root, from_eigen(np.exp(moved), q))
-        result = points.copy()
-        result[far] = np.where(changed[..., None, None], inside, points[far])
-        return result
+        return np.where(changed[..., None, None], inside, points)
 
     def saturate(self, p: Array, v: Array) -> Array:
         w, q = eigh(unvecd(self.coords(p, v)))
@@ -326,13 +309,13 @@ class SPDLogCholesky(_SPD, FlatManifold):
         return np.asarray(2 * symmetrize(change @ np.swapaxes(factor, -1, -2)))
 
     def _pack(self, lower: Array, diagonal: Array) -> Array:
-        rows, columns = np.triu_indices(self.size)
+        rows, columns = triangle(self.size)
         out = np.array(np.broadcast_to(lower[..., columns, rows], (*lower.shape[:-2], self.dim)))
         out[..., rows == columns] = diagonal
         return out
 
     def _unpack(self, c: Array) -> Array:
-        rows, columns = np.triu_indices(self.size)
+        rows, columns = triangle(self.size)
         lower = np.zeros((*c.shape[:-1], self.size, self.size))
         lower[..., columns, rows] = c
         return lower

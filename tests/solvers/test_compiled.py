@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skdpfrechet import _kernels
-from skdpfrechet._solvers import Sample, frechet_mean, load
+from skdpfrechet._solvers import Sample, enter_ball, frechet_mean, load
 from skdpfrechet.manifolds import SPDAffineInvariant, Sphere
 
 pytest.importorskip("numba")
@@ -121,3 +121,26 @@ def test_condition_numbers_of_1e12(rng):
         mean = frechet_mean(space, X, common @ common, tolerance=1e-7, accept=1e-4)
         expected = common @ frechet_mean(space, core, np.eye(p), tolerance=1e-12) @ common
     assert space.dist(expected, mean) < 1e-3  # ε times the condition number
+
+
+@pytest.mark.parametrize("n", [5, 16, 37])
+@pytest.mark.parametrize("cap", [np.inf, 0.6])
+def test_records_enter_the_ball_as_the_reference_moves_them(space, n, cap, rng):
+    center, radius = center_of(space), 0.9
+    X = records(space, rng, n, 1.5)
+    X[0] = space.exp_coords(center, 1.4 * np.eye(space.dim)[0])  # record 0 fills the last block
+    with _kernels.kernels("numba"):
+        compiled = enter_ball(space, X, center, radius, cap)
+    reference = space.project_to_ball(X, center, radius, cap)
+    assert type(compiled) is not Sample
+    assert_allclose(compiled.points, reference, rtol=0, atol=1e-13)
+    assert_allclose(
+        compiled.squared_distances(center),
+        Sample(space, reference).squared_distances(center),
+        rtol=1e-9,
+    )
+    if isinstance(space, SPDAffineInvariant):
+        last = compiled._packed.blocks[0, -1]
+        assert_array_equal(
+            last[:, n % 8 or 8 :], np.repeat(compiled._packed.blocks[0, 0, :, :1], -n % 8, axis=1)
+        )
