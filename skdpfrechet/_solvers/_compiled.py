@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from skdpfrechet import _kernels
-from skdpfrechet._kernels import _spd, _spd_descent, _sphere, _sphere_descent
+from skdpfrechet._kernels import _hyperbolic, _spd, _spd_descent, _sphere, _sphere_descent
 from skdpfrechet._kernels._log_nodes import allowed_error
 from skdpfrechet._kernels._spd_small import LARGEST_SIZE
 from skdpfrechet._kernels._vector import LANES
 from skdpfrechet._numerics import Array, clip_norm, sqrt_pair, symmetrize, unvecd, vecd
+from skdpfrechet._solvers._newton import NewtonProblem, newton_mean
 from skdpfrechet._solvers._sample import Sample
 from skdpfrechet._solvers._spd import descend
-from skdpfrechet.manifolds import SPDAffineInvariant, Sphere
+from skdpfrechet.manifolds import Hyperbolic, SPDAffineInvariant, Sphere
 
 MARGIN = 1e-6  # relative: nearer to the boundary than this, the reference decides
 
@@ -53,6 +54,52 @@ class CompiledSphere(Sample):
     def _bases(self, base: Array) -> Array:
         batch = (*self._points.shape[:-2], self._points.shape[-1])
         return np.broadcast_to(base, batch).reshape(-1, batch[-1])
+
+
+class CompiledHyperbolic(Sample):
+    """Points of the hyperboloid, read as they lie."""
+
+    manifold: Hyperbolic
+
+    def __init__(self, manifold: Hyperbolic, points: Array) -> None:
+        super().__init__(manifold, points)
+        self._packed = _hyperbolic.pack(points.reshape(-1, *points.shape[-2:]))
+
+    def mean(
+        self, start: Array, radius: float, tolerance: float, accept: float, max_iter: int
+    ) -> tuple[Array, Array]:
+        """Return the Fréchet mean and its residual, as `frechet_mean` describes them."""
+        problem = _HyperbolicProblem(self, start, radius)
+        mean, residual = newton_mean(problem, tolerance, max_iter)
+        return _redo(self, mean, residual, start, radius, tolerance, accept, max_iter)
+
+    def squared_distances(self, base: Array) -> Array:
+        """Return ρ²(base, X_i), shape (n,)."""
+        bases = np.broadcast_to(base, (self._packed.replications, base.shape[-1]))
+        d = _hyperbolic.squared_distances(self._packed, bases, _kernels.n_threads())
+        return d.reshape(self._points.shape[:-1])
+
+    def second_moment(self, base: Array, middle: Array, radius: float) -> Array:
+        """Return the uncentred second moment of `coordinates`, shape (dim, dim)."""
+        if middle.any():
+            return super().second_moment(base, middle, radius)
+        bases = np.broadcast_to(base, (self._packed.replications, base.shape[-1]))
+        moment = _hyperbolic.clipped_moment(self._packed, bases, radius, _kernels.n_threads())
+        return moment.reshape(*self._points.shape[:-2], *moment.shape[-2:])
+
+
+class _HyperbolicProblem(NewtonProblem):
+    def __init__(self, sample: CompiledHyperbolic, start: Array, radius: float) -> None:
+        super().__init__(sample.manifold, sample.points, start, radius)
+        self.packed = sample._packed
+
+    def evaluate(self, p: Array) -> tuple[Array, Array, Array]:
+        count, bases = self.packed.count, p.reshape(-1, p.shape[-1])
+        sums = _hyperbolic.log_sums(self.packed, bases, True, _kernels.n_threads())
+        dim = self.manifold.dim
+        hessian = np.asarray(sums.hessian).reshape(*self.batch, dim, dim)
+        objective = (sums.squared_distance / count / 2).reshape(self.batch)
+        return (sums.log / count).reshape(*self.batch, dim), objective, hessian
 
 
 class CompiledSPD(Sample):

@@ -11,21 +11,13 @@ _PATIENCE = 4  # passes without progress after which rounding is taken to have s
 _SLACK = 1e-9  # relative: the mean may lie on the boundary of the ball, up to rounding
 
 
-def newton_mean(
-    manifold: Manifold,
-    points: Array,
-    start: Array,
-    radius: float,
-    tolerance: float,
-    max_iter: int,
-) -> tuple[Array, Array]:
+def newton_mean(problem: NewtonProblem, tolerance: float, max_iter: int) -> tuple[Array, Array]:
     """Return mean and residual of each sample; the leading axes are independent problems.
 
     A Newton step that leaves the ball, or lowers neither the objective nor the residual, is taken
     back and replaced by the gradient step, of unit length where the curvature is not negative. A
     problem that Newton's method does not finish is redone by gradient steps alone.
     """
-    problem = _Problem(manifold, points, start, radius)
     p, residual = problem.descend(tolerance, max_iter, newton=True)
     if not np.all(residual <= max(tolerance, 1e-7)):
         q, again = problem.descend(tolerance, 10 * max_iter, newton=False)
@@ -34,7 +26,9 @@ def newton_mean(
     return p, residual
 
 
-class _Problem:
+class NewtonProblem:
+    """Samples on one space, and the ball to which their means are confined."""
+
     def __init__(self, manifold: Manifold, points: Array, start: Array, radius: float) -> None:
         self.manifold, self.points, self.start, self.radius = manifold, points, start, radius
         self.point_ndim = len(manifold.point_shape)

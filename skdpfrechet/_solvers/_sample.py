@@ -7,9 +7,9 @@ import numpy as np
 from skdpfrechet import _kernels
 from skdpfrechet._numerics import Array
 from skdpfrechet._solvers._moments import local_coordinates, second_moment
-from skdpfrechet._solvers._newton import newton_mean
+from skdpfrechet._solvers._newton import NewtonProblem, newton_mean
 from skdpfrechet._solvers._spd import spd_mean
-from skdpfrechet.manifolds import FlatManifold, Manifold, SPDAffineInvariant, Sphere
+from skdpfrechet.manifolds import FlatManifold, Hyperbolic, Manifold, SPDAffineInvariant, Sphere
 
 
 def load(manifold: Manifold, points: Array) -> Sample:
@@ -19,6 +19,10 @@ def load(manifold: Manifold, points: Array) -> Sample:
             from skdpfrechet._solvers._compiled import CompiledSphere
 
             return CompiledSphere(manifold, points)
+        if isinstance(manifold, Hyperbolic):
+            from skdpfrechet._solvers._compiled import CompiledHyperbolic
+
+            return CompiledHyperbolic(manifold, points)
         if isinstance(manifold, SPDAffineInvariant) and 2 <= manifold.size <= 64:
             from skdpfrechet._solvers._compiled import CompiledSPD
 
@@ -82,7 +86,8 @@ class Sample:
             return self.manifold.chart_inverse(mean), np.zeros(mean.shape[:-1])
         if isinstance(self.manifold, SPDAffineInvariant):
             return spd_mean(self.points, start, tolerance, max_iter)
-        return newton_mean(self.manifold, self.points, start, radius, tolerance, max_iter)
+        problem = NewtonProblem(self.manifold, self.points, start, radius)
+        return newton_mean(problem, tolerance, max_iter)
 
     def maybe_outside(self, center: Array, radius: float) -> Array:
         """Return which of n records may lie outside a ball: all that were not seen inside."""

@@ -6,13 +6,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from skdpfrechet import _kernels
 from skdpfrechet._solvers import Sample, enter_ball, frechet_mean, load
-from skdpfrechet.manifolds import SPDAffineInvariant, Sphere
+from skdpfrechet.manifolds import Hyperbolic, SPDAffineInvariant, Sphere
 
 pytest.importorskip("numba")
 
 SPACES = [
     *(SPDAffineInvariant(p) for p in (2, 3, 5, 8, 9, 16, 40)),
     *(Sphere(d) for d in (1, 2, 5, 15, 16, 40, 200)),
+    *(Hyperbolic(d) for d in (1, 2, 7)),
 ]
 
 
