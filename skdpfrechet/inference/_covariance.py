@@ -7,6 +7,7 @@ share dimension and n share them, and each gets the value that it would get alon
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import sqrt
 
 import numpy as np
@@ -16,7 +17,8 @@ from scipy.stats import chi2
 from skdpfrechet._numerics import Array, clip_eigenvalues, eigh, jacobi_ratio, unvecd
 from skdpfrechet.manifolds import Manifold
 
-DRAWS = 2000  # the paired quantile below leaves a Monte Carlo error of about .003 in the level
+DRAWS, FEWEST_DRAWS = 2000, 500  # the paired quantile errs by about .003, .006 in the level
+_ENTRIES = 150_000  # of the simulated matrices: eigendecompositions of so many take 10 ms
 NEGLIGIBLE_NOISE = 1e-6  # relative to the trace of the moment: changes the quantile by less
 BOOTSTRAP_MAX_DIM = 60  # beyond, 2,000 eigendecompositions cost seconds and change c by < 2%
 _BLOCK = 500_000  # entries of simulated matrices at a time: 4 MB in each intermediate array
@@ -98,7 +100,7 @@ def critical_value(
     if dim > BOOTSTRAP_MAX_DIM or not matters.any():
         return values.reshape(batch)
     draws = _draw(dim, n)
-    step = max(1, _BLOCK // (DRAWS * dim * dim))
+    step = max(1, _BLOCK // (len(draws[0]) * dim * dim))
     chosen = np.flatnonzero(matters)
     for rows in (chosen[i : i + step] for i in range(0, len(chosen), step)):
         repair = low[rows, None], high[rows, None]
@@ -108,12 +110,14 @@ def critical_value(
     return values.reshape(batch)
 
 
+@lru_cache(maxsize=2)
 def _draw(dim: int, n: int) -> tuple[Array, Array, Array]:
     """Return standardised errors of the mean, Wishart factors and noise of the moment."""
     rng = np.random.default_rng(20260514)
-    normal = rng.standard_normal((DRAWS, dim))
-    factor = _wishart_factors(dim, n, rng)
-    return normal, factor, rng.standard_normal((DRAWS, dim * (dim + 1) // 2))
+    count = min(max(_ENTRIES // dim**2, FEWEST_DRAWS), DRAWS)
+    normal = rng.standard_normal((count, dim))
+    factor = _wishart_factors(dim, n, count, rng)
+    return normal, factor, rng.standard_normal((count, dim * (dim + 1) // 2))
 
 
 def _stretch(
@@ -141,23 +145,23 @@ def _stretch(
     return np.asarray(np.quantile(studentised, level, axis=-1) / np.quantile(oracle, level))
 
 
-def _wishart_factors(dim: int, n: int, rng: np.random.Generator) -> Array:
+def _wishart_factors(dim: int, n: int, count: int, rng: np.random.Generator) -> Array:
     """Draw factors F of n times the second moment about the mean of n standard Gaussian vectors.
 
-    Shape (DRAWS, dim, k). Bartlett's triangular factor where the Wishart law has one; where there
+    Shape (count, dim, k). Bartlett's triangular factor where the Wishart law has one; where there
     are fewer degrees of freedom than dimensions, the vectors themselves.
     """
     freedom = max(n - 1, 1)
     if freedom < dim:
-        return rng.standard_normal((DRAWS, dim, freedom))
-    factor = np.tril(rng.standard_normal((DRAWS, dim, dim)), -1)
+        return rng.standard_normal((count, dim, freedom))
+    factor = np.tril(rng.standard_normal((count, dim, dim)), -1)
     diagonal = np.arange(dim)
-    factor[:, diagonal, diagonal] = np.sqrt(rng.chisquare(freedom - diagonal, (DRAWS, dim)))
+    factor[:, diagonal, diagonal] = np.sqrt(rng.chisquare(freedom - diagonal, (count, dim)))
     return factor
 
 
 def _wishart_means(moment: Array, n: int, factor: Array) -> Array:
-    """Return second moments, shape (k, DRAWS, dim, dim), of vectors with the given ones."""
+    """Return second moments, shape (k, count, dim, dim), of vectors with the given ones."""
     w, q = eigh(moment)
     root = q * np.sqrt(np.maximum(w, 0.0))[:, None, :]
     scaled = root[:, None] @ factor
