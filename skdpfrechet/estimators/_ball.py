@@ -31,7 +31,7 @@ from skdpfrechet.privacy import Release
 PRIVATE = "private"
 NOTHING_BOUGHT = (
     "n, mu, the dimension and outer_radius say that the records are too few to be located: nothing "
-    "was spent on the ball, which is the outer one"
+    "was spent on the ball, which is the outer one as far as the curvature allows"
 )
 
 
@@ -151,15 +151,19 @@ def settle(
         limit=radius_limit(manifold, calibration),
         rng=rng,
     )
-    if not plan.steps:
-        return replace(wide, notes=(NOTHING_BOUGHT,))
+    notes = () if plan.steps else (NOTHING_BOUGHT,)
+    if not plan.steps and found.radius == ball.outer_radius:
+        return replace(wide, notes=notes)
     center = wide.local.from_model(found.center) if ball.center is None else ball.center
     points = X if codes is None else wide.local.from_model(wide.sample.points)
     try:
         inner = _enter(manifold, center, found.radius, points, None, n)
-    except ValueError:  # float64 cannot work around the released centre, as all may know
+    except ValueError:
+        # float64 cannot work around the released centre, which all may know. Never on a sphere.
+        if manifold.diameter < inf:
+            raise
         inner = wide
-    return replace(inner, releases=found.releases, share=plan.share)
+    return replace(inner, releases=found.releases, share=plan.share, notes=notes)
 
 
 def _enter(

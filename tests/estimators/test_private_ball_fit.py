@@ -168,3 +168,18 @@ def test_a_reused_mean_needs_a_public_ball(rng):
 def test_bad_parameters_are_refused(estimator, parameters, message, rng):
     with pytest.raises((ValueError, TypeError), match=re.escape(message)):
         estimator("spd", **(WIDE | parameters)).fit(far_away(rng, n=20))
+
+
+def test_the_outer_ball_of_a_sphere_is_cut_to_the_curvature_limit(rng):
+    """Nothing is bought with so few records, and the whole sphere is no ball for a mean."""
+    center = np.array([0.6, 0.0, -0.8])
+    for calibration, limit in (("sharp", np.pi / 2), ("paper", np.pi / 4)):
+        fit = DPFrechetMean(
+            "sphere", center=center, radius="private", mu=0.5, calibration=calibration
+        ).fit(directions(rng, n=5))
+        assert [row.statistic for row in fit.privacy_.releases][0] == "mean"
+        assert fit.radius_ < limit
+        bought = DPFrechetMean(
+            "sphere", center="private", radius="private", calibration=calibration
+        )
+        assert bought.fit(directions(rng, n=50)).radius_ < limit
