@@ -18,10 +18,8 @@ from itertools import combinations
 import matplotlib.pyplot as plt
 import numpy as np
 
-from skdpfrechet import GDP, DPFrechetMean, PrivacyReport, compose, sensitivity
+from skdpfrechet import DPFrechetMean, compose, sensitivity
 from skdpfrechet.datasets import load_occupational_judgements
-from skdpfrechet.mechanisms import Gaussian
-from skdpfrechet.privacy import Release
 
 judgements = load_occupational_judgements()
 criteria, radius = judgements.criteria, judgements.radius
@@ -33,10 +31,11 @@ print(f"public radius {np.degrees(radius):.0f}°, no public centre")
 # %%
 # Buy the centre, then the mean
 # -----------------------------
-# The plain average of unit vectors moves by at most 2/n when one of them is replaced, wherever
-# they are. Gaussian noise makes it private; to normalise it is post-processing, and the result is
-# as public as any release. A quarter of μ² pays for it. The rest goes to the Fréchet mean of the
-# records moved into the ball around that centre.
+# ``center="private"`` does both in one fit. The plain average of unit vectors moves by at most 2/n
+# when one of them is replaced, wherever they are. Gaussian noise makes it private; to normalise it
+# is post-processing, and the result is as public as any release. ``ball_share`` is the part of μ²
+# that pays for it. The rest goes to the Fréchet mean of the records moved into the ball around that
+# centre, and to its region.
 #
 # The centre only has to be near enough for the ball to hold most of the records. The region is
 # about the population mean of the records *moved into the realised ball*, whichever that is.
@@ -45,23 +44,10 @@ CENTER_SHARE = 0.25
 
 
 def private_mean(X, mu):
-    """Mean direction of unit vectors, with the report of all that was spent on it."""
-    mu_center, mu_mean = np.sqrt(CENTER_SHARE) * mu, np.sqrt(1 - CENTER_SHARE) * mu
-    scale = sensitivity.extrinsic_mean(len(X))
-    noise = Gaussian.calibrate(scale, GDP(mu_center))
-    average = noise.release(X.mean(axis=0), np.random.default_rng())
-    center = average / np.linalg.norm(average)
-    mean = DPFrechetMean("sphere", center=center, radius=radius, mu=mu_mean).fit(X)
-    report = PrivacyReport(
-        guarantee=compose(GDP(mu_center), mean.privacy_.guarantee),
-        releases=(
-            Release("centre", mu_center, scale, noise.sigma, "gaussian"),
-            *mean.privacy_.releases,
-        ),
-        unit=judgements.unit,
-        notes=mean.privacy_.notes,
-    )
-    return mean, report
+    """Mean direction of unit vectors, in a ball around a centre that is bought first."""
+    return DPFrechetMean(
+        "sphere", center="private", radius=radius, ball_share=CENTER_SHARE, mu=mu
+    ).fit(X)
 
 
 def exact_mean(X):
@@ -76,7 +62,7 @@ private = {mu: {name: private_mean(records[name], mu) for name in criteria} for 
 exact = {name: exact_mean(records[name]) for name in criteria}
 
 print(f"\nwhat the mean by {criteria[0].lower()} cost")
-print(private[1.0][criteria[0]][1])
+print(private[1.0][criteria[0]].privacy_)
 
 # %%
 # Four criteria, the same persons
@@ -87,7 +73,7 @@ print(private[1.0][criteria[0]][1])
 
 print("\na person's guarantee over the four criteria")
 for mu in budgets:
-    total = compose(*(report.total for _, report in private[mu].values()))
+    total = compose(*(fit.privacy_.total for fit in private[mu].values()))
     epsilon = total.epsilon(1e-5)
     print(f"   μ = {mu:g} for each: {total} together, ε = {epsilon:.2f} at δ = 1e-5")
 
@@ -103,7 +89,7 @@ def size(region):
     return np.degrees(np.sqrt(region.volume / np.pi))
 
 
-columns = {f"μ = {mu:g}": {name: fit for name, (fit, _) in private[mu].items()} for mu in budgets}
+columns = {f"μ = {mu:g}": private[mu] for mu in budgets}
 columns["NOT private"] = exact
 
 print("\nmean direction (colatitude, longitude) ± size of its 95 % region, in degrees")
@@ -156,7 +142,7 @@ def data_centred(X, mu):
 
 print("\nsize of the region at μ = 1, in degrees: private; data-centred, NOT private")
 for name in criteria:
-    honest, void = private[1.0][name][0], data_centred(records[name], 1.0)
+    honest, void = private[1.0][name], data_centred(records[name], 1.0)
     print(f"{name:18}{size(honest.confidence_region_):6.1f}{size(void.confidence_region_):8.1f}")
 
 # %%
@@ -176,7 +162,7 @@ def one_replaced(X, directions):
     return len(X) * farthest
 
 
-claimed = n * sensitivity.frechet_mean_paper(private[1.0][name][0].manifold_, PAPER_RADIUS, n)
+claimed = n * sensitivity.frechet_mean_paper(private[1.0][name].manifold_, PAPER_RADIUS, n)
 axes_of_space = np.concatenate([np.eye(3), -np.eye(3)])
 found = one_replaced(records[criteria[3]], axes_of_space)
 print(f"n × change of the mean by one judgement: claimed {claimed:.2f}, found {found:.2f}")

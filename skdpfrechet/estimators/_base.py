@@ -18,7 +18,7 @@ from skdpfrechet.manifolds._resolve import point_ndim
 from skdpfrechet.privacy import GDP, PrivacyReport, Release
 
 CALIBRATIONS = ("sharp", "paper")
-CLIPPING_NOTE = "the estimand is that of the law of the records projected to the public ball"
+CLIPPING_NOTE = "the estimand is that of the law of the records projected to the ball"
 
 
 class _DPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):

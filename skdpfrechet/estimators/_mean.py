@@ -69,8 +69,8 @@ class DPFrechetMean(_DPEstimator):
         identity or 0.
     ball_share : "auto" or float, default="auto"
         Share of μ² that a private ball costs. ``"auto"`` decides by public numbers, spends at most
-        17% (25% more for a centre on a sphere), and nothing where the records are too few to be
-        located: then the outer ball is used.
+        17% (40% for a centre and a radius on a sphere, where there is no outer ball to fall back
+        to), and nothing where the records are too few to be located: then the outer ball is used.
     ball_quantile : "auto" or float, default="auto"
         Share of the records that a private ball shall hold. ``"auto"`` weighs the bias from moving
         records against the noise of a wider ball.
