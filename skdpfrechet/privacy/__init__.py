@@ -1,4 +1,4 @@
-"""Guarantees, their exact conversions and composition, and the report of what a fit spent.
+"""Guarantees, their exact conversions and composition, the report of a fit, the ledger of many.
 
 Knows nothing of manifolds, data or estimators. Neighbours replace one record.
 """
@@ -6,11 +6,18 @@ Knows nothing of manifolds, data or estimators. Neighbours replace one record.
 from skdpfrechet.privacy._composition import compose
 from skdpfrechet.privacy._conversions import gdp_delta, gdp_epsilon, gdp_mu, gdp_rho
 from skdpfrechet.privacy._guarantees import GDP, ApproxDP, PureDP
+from skdpfrechet.privacy._ledger import PrivacyLedger
+from skdpfrechet.privacy._ledger_report import LedgerReport, PrivacyBudgetError
+from skdpfrechet.privacy._ledger_store import PrivacyLedgerError
 from skdpfrechet.privacy._report import PrivacyReport, Release
 
 __all__ = [
     "GDP",
     "ApproxDP",
+    "LedgerReport",
+    "PrivacyBudgetError",
+    "PrivacyLedger",
+    "PrivacyLedgerError",
     "PrivacyReport",
     "PureDP",
     "Release",

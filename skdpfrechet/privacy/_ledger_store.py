@@ -47,6 +47,7 @@ CREATE TRIGGER spends_are_kept BEFORE DELETE ON spends
 PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {VERSION};
 """
+_NAMES = {"budget", "spends", "budget_stays", "spends_stay", "spends_are_kept"}
 _CAUSES = {
     sqlite3.SQLITE_BUSY: "another connection keeps it locked",
     sqlite3.SQLITE_LOCKED: "another connection keeps it locked",
@@ -93,7 +94,8 @@ def create(path: str, budget: float) -> None:
     """Make a ledger with no spends; leave a file that is there already as it is.
 
     It is made elsewhere and linked to its name when complete: under its own name no process ever
-    sees half a ledger, and of several that create it one wins.
+    sees half a ledger, and of several that create it one wins. Whoever is killed meanwhile leaves a
+    hidden folder next to it, of no use to anyone.
     """
     target = Path(path)
     try:
@@ -189,9 +191,13 @@ def _make_durable(connection: sqlite3.Connection) -> None:
 
 def _check_health(connection: sqlite3.Connection, path: str) -> None:
     (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-    budgets = connection.execute("SELECT count(*) FROM budget").fetchone()
-    if verdict != "ok" or budgets != (1,):
+    if verdict != "ok":
         raise PrivacyLedgerError(f"the ledger {path} is damaged: {verdict}.")
+    names = connection.execute("SELECT name FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'")
+    if {name for (name,) in names} != _NAMES:
+        raise PrivacyLedgerError(f"the ledger {path} is damaged: its tables were changed.")
+    if connection.execute("SELECT count(*) FROM budget").fetchone() != (1,):
+        raise PrivacyLedgerError(f"the ledger {path} is damaged: it has no budget.")
 
 
 def read_budget(connection: sqlite3.Connection) -> float:

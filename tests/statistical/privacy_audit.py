@@ -222,9 +222,10 @@ def main() -> None:
         "",
         "Estimators run end to end on worst-case neighbouring data sets. The lower bound exceeds "
         f"the true μ with probability at most {1 - CONFIDENCE:.2g} per line; {options.runs} fits on"
-        " each data set, a fifth of that where the attack is not tight. An attack is tight if its statistic sees all that the budget was spent on "
-        "and its data attain the sensitivity: those should come near the promise. Attacks on the "
-        "mean with its region see only the mean, which gets 88% of μ². Written by",
+        " each data set, a fifth of that where the attack is not tight. An attack is tight if its "
+        "statistic sees all that the budget was spent on and its data attain the sensitivity: "
+        "those should come near the promise. Attacks on the mean with its region see only the "
+        "mean, which gets 88% of μ². Written by",
         "",
         "```",
         f"python -m tests.statistical.privacy_audit --runs {options.runs} --output docs/audit.md",
