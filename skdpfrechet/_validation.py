@@ -13,7 +13,10 @@ def check_real(name: str, value: object) -> float:
     """Return `value` as a float; booleans, strings and NaN are refused."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a real number, got {value!r}.")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        raise ValueError(f"{name} must be a number that float64 holds, got a larger one.") from None
     if math.isnan(number):
         raise ValueError(f"{name} must be a number, got {value!r}.")
     return number

@@ -107,6 +107,7 @@ def frechet_mean(manifold: Manifold, radius: float, n: int) -> float:
     kappa = _positive_curvature(manifold)
     if kappa == 0:
         return 2 * radius / n
+    _check_below(radius, radius_limit(manifold))
     root = sqrt(kappa)
     return min(2 * radius, 2 * tan(radius * root) / (root * n))
 
@@ -123,8 +124,15 @@ def frechet_mean_paper(manifold: Manifold, radius: float, n: int) -> float:
     kappa = _positive_curvature(manifold)
     if kappa == 0:
         return 2 * radius / n
+    _check_below(radius, radius_limit_paper(manifold))
     root = sqrt(kappa)
     return 2 * (tan(2 * radius * root) / root - radius) / n
+
+
+def _check_below(radius: float, limit: float) -> None:
+    """Refuse a radius from which on a formula turns small, or negative, instead of infinite."""
+    if not radius < limit:
+        raise ValueError(f"radius must be below {limit!r}, got {radius!r}.")
 
 
 def residual_modulus(manifold: Manifold, radius: float) -> float:

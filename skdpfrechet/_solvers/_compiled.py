@@ -13,7 +13,7 @@ from skdpfrechet._numerics import Array, clip_norm, sqrt_pair, symmetrize, unvec
 from skdpfrechet._solvers._newton import NewtonProblem, newton_mean
 from skdpfrechet._solvers._sample import Sample
 from skdpfrechet._solvers._spd import descend
-from skdpfrechet.manifolds import Hyperbolic, SPDAffineInvariant, Sphere
+from skdpfrechet.manifolds import Hyperbolic, Localization, SPDAffineInvariant, Sphere
 
 MARGIN = 1e-6  # relative: nearer to the boundary than this, the reference decides
 
@@ -106,11 +106,28 @@ class CompiledSPD(Sample):
     """SPD matrices under the affine-invariant metric, packed into blocks; not kept otherwise."""
 
     manifold: SPDAffineInvariant
+    in_place = True
 
     def __init__(self, manifold: SPDAffineInvariant, points: Array) -> None:
         self.manifold = manifold
         self._batch = points.shape[:-3]
         self._packed = _spd.pack(points.reshape(-1, *points.shape[-3:]))
+
+    @classmethod
+    def gather(cls, local: Localization, X: Array, step: int) -> CompiledSPD:
+        """Return records, carried to the model and packed `step` (a multiple of 8) at a time."""
+        manifold = local.model
+        assert isinstance(manifold, SPDAffineInvariant)
+        count = len(X)
+        blocks = np.empty((1, -(-count // LANES), manifold.dim, LANES))
+        for first in range(0, count, step):
+            part = _spd.pack(local.to_model(X[first : first + step])[None]).blocks
+            blocks[:, first // LANES : first // LANES + part.shape[1]] = part
+        sample = cls.__new__(cls)
+        sample.manifold = manifold
+        sample._batch = ()
+        sample._packed = _spd.Packed(blocks, count, manifold.size)
+        return sample
 
     @property
     def points(self) -> Array:
@@ -187,9 +204,9 @@ class CompiledSPD(Sample):
         return np.asarray(~(squares <= (radius * (1 - MARGIN)) ** 2))
 
     def replaced(self, which: Array, points: Array) -> CompiledSPD:
-        """Change the records `which` in place, and return the sample."""
+        """Change the records numbered `which` in place, and return the sample."""
         rows, columns = np.tril_indices(self.manifold.size)
-        block, lane = np.divmod(np.flatnonzero(which), LANES)
+        block, lane = np.divmod(which, LANES)
         blocks = self._packed.blocks[0]
         blocks[block, :, lane] = points[:, rows, columns]
         blocks[-1, :, self.n % LANES or LANES :] = blocks[0, :, :1]  # the filling is record 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeGuard
+
 import numpy as np
 
 from skdpfrechet import _kernels
@@ -9,7 +11,14 @@ from skdpfrechet._numerics import Array
 from skdpfrechet._solvers._moments import local_coordinates, second_moment
 from skdpfrechet._solvers._newton import NewtonProblem, newton_mean
 from skdpfrechet._solvers._spd import spd_mean
-from skdpfrechet.manifolds import FlatManifold, Hyperbolic, Manifold, SPDAffineInvariant, Sphere
+from skdpfrechet.manifolds import (
+    FlatManifold,
+    Hyperbolic,
+    Localization,
+    Manifold,
+    SPDAffineInvariant,
+    Sphere,
+)
 
 
 def load(manifold: Manifold, points: Array) -> Sample:
@@ -23,31 +32,54 @@ def load(manifold: Manifold, points: Array) -> Sample:
             from skdpfrechet._solvers._compiled import CompiledHyperbolic
 
             return CompiledHyperbolic(manifold, points)
-        if isinstance(manifold, SPDAffineInvariant) and 2 <= manifold.size <= 64:
+        if _packs(manifold):
             from skdpfrechet._solvers._compiled import CompiledSPD
 
             return CompiledSPD(manifold, points)
     return Sample(manifold, points)
 
 
-def enter_ball(
-    manifold: Manifold, points: Array, center: Array, radius: float, log_cap: float
-) -> Sample:
-    """Return the sample of the points moved into a ball, as `Manifold.project_to_ball` moves them.
+def enter_ball(local: Localization, X: Array, radius: float, log_cap: float) -> Sample:
+    """Return records as a sample of the model, moved into the ball around its origin.
 
     Parameters
     ----------
-    manifold : Manifold
-    points : ndarray, shape (n, *point_shape)
-    center : ndarray, shape point_shape
+    local : Localization
+    X : ndarray, shape (n, *point_shape)
+        Records of the original space. Compiled samples carry them to the model piece by piece, so
+        that no second copy of all is made.
     radius, log_cap : float
+        As for `Manifold.project_to_ball`.
     """
-    sample = load(manifold, points)
-    far = sample.maybe_outside(center, min(radius, log_cap))
-    if far.any():
-        moved = manifold.project_to_ball(points[far], center, radius, log_cap)
-        sample = sample.replaced(far, moved)
+    model, origin = local.model, local.origin
+    sample = gather(local, X)
+    far = np.flatnonzero(sample.maybe_outside(origin, min(radius, log_cap)))
+    step = _chunk(model, len(X)) if len(far) < len(X) or sample.in_place else len(X)
+    for first in range(0, len(far), step):
+        which = far[first : first + step]
+        points = local.to_model(X if len(which) == len(X) else X[which])
+        moved = model.project_to_ball(points, origin, radius, log_cap)
+        sample = sample.replaced(which, moved)
     return sample
+
+
+def gather(local: Localization, X: Array) -> Sample:
+    """Return records as a sample of the model."""
+    model = local.model
+    if _kernels.compiled() and len(X) > 0 and _packs(model):
+        from skdpfrechet._solvers._compiled import CompiledSPD
+
+        return CompiledSPD.gather(local, X, _chunk(model, len(X)))
+    return load(model, local.to_model(X))
+
+
+def _packs(manifold: Manifold) -> TypeGuard[SPDAffineInvariant]:
+    return isinstance(manifold, SPDAffineInvariant) and 2 <= manifold.size <= 64
+
+
+def _chunk(manifold: Manifold, n: int) -> int:
+    """Return how many records, a multiple of eight, make eight megabytes."""
+    return max(8, 2**20 // int(np.prod(manifold.point_shape)) // 8 * 8)
 
 
 class Sample:
@@ -61,6 +93,8 @@ class Sample:
     points : ndarray, shape (..., n, *point_shape)
         The leading axes are independent samples.
     """
+
+    in_place = False  # whether `replaced` changes the sample itself
 
     def __init__(self, manifold: Manifold, points: Array) -> None:
         self.manifold = manifold
@@ -94,8 +128,8 @@ class Sample:
         return np.ones(self.n, dtype=bool)
 
     def replaced(self, which: Array, points: Array) -> Sample:
-        """Return the sample with others in place of the records `which`, a mask of shape (n,)."""
-        if which.all():
+        """Return the sample with others in place of the records numbered `which`."""
+        if len(which) == self.n:
             return load(self.manifold, points)
         changed = self.points.copy()
         changed[which] = points

@@ -174,7 +174,7 @@ def _enter(
         local = manifold.localize(center)
         check_localization(local, center, radius)
         cap = sensitivity.float_log_cap(local.model, radius, n)
-        sample = enter_ball(local.model, local.to_model(X), local.origin, radius, cap)
+        sample = enter_ball(local, X, radius, cap)
     if codes is not None:
         sample = load(local.model, group_means(local, sample.points, codes, radius))
     return Settled(center, radius, local, sample)

@@ -21,21 +21,44 @@ GROUP_TOLERANCE = 1e-9  # of the radius: residual at which a group's own mean is
 def check_groups(groups, n_records: int) -> Array:
     """Return the group of each record as a number from 0 to the number of groups less one."""
     try:
-        labels = np.asarray(groups)
+        # A list as it is: numpy would turn its numbers into strings if one of them is one.
+        kind = object if isinstance(groups, list | tuple) else None
+        labels = np.asarray(groups, dtype=kind)
     except ValueError:
-        raise ValueError("groups must be one-dimensional, with one label per record.") from None
+        raise ValueError(_SHAPE) from None
+    masked = bool(np.any(np.ma.getmaskarray(groups))) if np.ma.isMaskedArray(groups) else False
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.ndim != 1 or len(labels) != n_records:
-        raise ValueError("groups must be one-dimensional, with one label per record.")
-    if labels.dtype.kind == "O":
-        missing = any(label is None or label != label for label in labels)
-        labels = labels.astype(str)
-    else:
-        missing = labels.dtype.kind in "fc" and bool(np.isnan(labels).any())
-    if missing:
+        raise ValueError(_SHAPE)
+    if masked or _any_missing(labels):
         raise ValueError("groups must name a group for every record, got a missing label.")
-    return np.unique(labels, return_inverse=True)[1]
+    if labels.dtype.kind != "O":
+        return np.unique(labels, return_inverse=True)[1]
+    numbers: dict[object, int] = {}  # equal labels are one group: 1, 1.0 and True, too
+    try:
+        return np.array([numbers.setdefault(label, len(numbers)) for label in labels])
+    except TypeError:
+        raise TypeError("groups must hold labels that can be compared, such as strings.") from None
+
+
+_SHAPE = "groups must be one-dimensional, with one label per record."
+
+
+def _any_missing(labels: Array) -> bool:
+    if labels.dtype.kind in "mM":
+        return bool(np.isnat(labels).any())
+    if labels.dtype.kind in "fc":
+        return bool(np.isnan(labels).any())
+    return labels.dtype.kind == "O" and any(_is_missing(label) for label in labels)
+
+
+def _is_missing(label: object) -> bool:
+    """Whether a label is None or not equal to itself, as NaN, NaT and pandas' NA are not."""
+    if label is None:
+        return True
+    same = label == label
+    return not (isinstance(same, bool | np.bool_) and bool(same))
 
 
 def group_means(local: Localization, points: Array, codes: Array, radius: float) -> Array:

@@ -283,15 +283,28 @@ class DPMDM(ClassifierMixin, _DPEstimator):
         ndarray of shape (n_samples, n_classes)
             In the order of `classes_`. They rank the classes; they are not calibrated.
         """
-        return softmax(-(self._distances(X) ** 2))
+        distances = self._distances(X)
+        nearest = distances.min(axis=1, keepdims=True)
+        # The difference of squares, in factors that do not overflow.
+        with np.errstate(over="ignore"):
+            return softmax(-(distances - nearest) * (distances + nearest))
 
     def _distances(self, X) -> Array:
         X = self._read_for_transform(X)
-        return np.stack([self.manifold_.dist(mean, X) for mean in self.means_], axis=1)
+        with np.errstate(all="ignore"):  # no overflow warning may tell that some record is huge
+            return np.stack([self.manifold_.dist(mean, X) for mean in self.means_], axis=1)
 
 
 def _read_labels(y, n: int) -> tuple[Array, Array]:
     """Return the labels as an array, and the sorted classes."""
+    try:
+        labels = np.asarray(y)
+    except ValueError:
+        raise ValueError("y must be one-dimensional, with one label per record.") from None
+    if labels.dtype.kind == "c":
+        raise ValueError("Complex data not supported: y must hold class labels.")
+    if labels.dtype.kind == "O" and any(label is None or label != label for label in labels.flat):
+        raise ValueError("y must name a class for every record, got a missing label.")
     y = column_or_1d(y, warn=True)
     assert_all_finite(y, input_name="y")
     check_classification_targets(y)

@@ -253,7 +253,8 @@ class DPFrechetMean(_DPEstimator):
             release.
         """
         X = self._read_for_transform(X)
-        return self.manifold_.log_coords(self.mean_, X)
+        with np.errstate(all="ignore"):  # no overflow warning may tell that some record is huge
+            return self.manifold_.log_coords(self.mean_, X)
 
     def inverse_transform(self, X):
         """Return the points with the given normal coordinates at `mean_`.

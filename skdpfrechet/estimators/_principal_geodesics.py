@@ -222,7 +222,8 @@ class DPPrincipalGeodesics(_DPEstimator):
             Not a release.
         """
         X = self._read_for_transform(X)
-        return self.manifold_.log_coords(self.mean_, X) @ self.components_.T
+        with np.errstate(all="ignore"):  # no overflow warning may tell that some record is huge
+            return self.manifold_.log_coords(self.mean_, X) @ self.components_.T
 
     def inverse_transform(self, X):
         """Return the points with the given coordinates along the principal geodesics.

@@ -14,6 +14,9 @@ from skdpfrechet.estimators._records import BallProblem
 from skdpfrechet.inference import MeanRelease
 from skdpfrechet.privacy import GDP, Release
 
+_HALVINGS = 60
+_ROUND_TRIP = 1e-3  # of the radius: how far a point may move on its way to the user and back
+
 
 def release_mean(
     problem: BallProblem,
@@ -41,6 +44,8 @@ def release_mean(
         accept=max(1e-7 * problem.radius, tolerance) if mu == inf else tolerance,
     )
     point = noise.release(exact, rng)
+    if mu < inf:
+        point = _representable(problem, point)
     release = MeanRelease(
         manifold=problem.manifold,
         point=local.from_model(point),
@@ -54,6 +59,27 @@ def release_mean(
     if mechanism == "projected-gaussian":
         scale = sensitivity.sphere_chord(scale)  # its noise is added in the ambient space
     return release, point, Release("mean", mu, scale, noise.sigma, mechanism)
+
+
+def _representable(problem: BallProblem, point: Array) -> Array:
+    """Return a released point, drawn towards the centre until float64 can hold it for the user.
+
+    Post-processing: of the point and of public numbers. With a badly scaled centre, or noise far
+    beyond the ball, a point of the model may have no counterpart in the space.
+    """
+    local = problem.local
+    with np.errstate(all="ignore"):
+        for _ in range(_HALVINGS):
+            public = local.from_model(point)
+            try:
+                gap = float(local.model.dist(point, local.to_model(public)))
+                if problem.manifold.contains(public) and gap <= _ROUND_TRIP * problem.radius:
+                    break
+            except np.linalg.LinAlgError:
+                pass
+            shorter = local.model.log_coords(local.origin, point) / 2
+            point = local.model.exp_coords(local.origin, shorter)
+    return point
 
 
 def mean_sensitivity(problem: BallProblem, calibration: str) -> tuple[float, float]:

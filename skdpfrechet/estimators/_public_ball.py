@@ -34,12 +34,14 @@ def check_center(manifold: Manifold, center) -> Array:
         )
     if not np.isfinite(point).all():
         raise ValueError("center must be finite, got NaN or infinity.")
-    for mask, requirement in manifold.violations(point.astype(float)):
-        if mask.any():
-            raise ValueError(
-                f"center must be a point of {manifold!r}, which holds {requirement.split(';')[0]}."
-            )
-    return manifold.canonical(point.astype(float))
+    with np.errstate(all="ignore"):
+        for mask, requirement in manifold.violations(point.astype(float)):
+            if mask.any():
+                raise ValueError(
+                    f"center must be a point of {manifold!r}, which holds "
+                    f"{requirement.split(';')[0]}."
+                )
+        return manifold.canonical(point.astype(float))
 
 
 def check_localization(local: Localization, center: Array, radius: float) -> None:

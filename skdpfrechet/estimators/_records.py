@@ -18,10 +18,13 @@ from skdpfrechet._numerics import Array
 from skdpfrechet._solvers import Sample
 from skdpfrechet._validation import check_positive
 from skdpfrechet.estimators._ball import left, read_ball, settle
+from skdpfrechet.estimators._budget import SMALLEST_MU
 from skdpfrechet.estimators._groups import check_groups
 from skdpfrechet.manifolds import Localization, Manifold, resolve_manifold
 from skdpfrechet.manifolds._resolve import point_ndim
 from skdpfrechet.privacy import Release
+
+LARGEST_MU = 1e20  # its square and its multiples by n stay far from overflow
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,4 +178,9 @@ def check_on_manifold(manifold: Manifold, points: Array, name: str, epsilon: flo
 def check_mu(mu) -> float:
     """Return μ > 0; infinity asks for the exact, non-private result."""
     value = check_positive("mu", mu, allow_inf=True)
-    return inf if value == inf else value
+    if value < inf and not SMALLEST_MU <= value <= LARGEST_MU:
+        raise ValueError(
+            f"mu must be from {SMALLEST_MU:g} to {LARGEST_MU:g}, the range that float64 can "
+            f"follow, or infinite, got {mu!r}."
+        )
+    return value

@@ -249,7 +249,8 @@ class DPFrechetVariance(_DPEstimator):
             Not a release.
         """
         X = self._read_for_transform(X)
-        return self.manifold_.dist(self.mean_, X)[:, None] ** 2
+        with np.errstate(all="ignore"):  # no overflow warning may tell that some record is huge
+            return self.manifold_.dist(self.mean_, X)[:, None] ** 2
 
 
 def _check_release(mean) -> None:

@@ -87,7 +87,11 @@ class Manifold(ABC):
 
     def dist(self, p: Array, q: Array) -> Array:
         """Return the geodesic distance."""
-        return np.asarray(np.linalg.norm(self.log_coords(p, q), axis=-1))
+        c = self.log_coords(p, q)
+        # Scaled by the largest entry: squares of 1e200 overflow although the distance does not.
+        scale = np.abs(c).max(axis=-1, initial=0.0)
+        scale = np.where((scale > 0) & np.isfinite(scale), scale, 1.0)
+        return np.asarray(scale * np.linalg.norm(c / scale[..., None], axis=-1))
 
     @abstractmethod
     def transport(self, p: Array, q: Array, v: Array) -> Array:

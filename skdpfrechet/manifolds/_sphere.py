@@ -8,6 +8,7 @@ from math import pi
 
 import numpy as np
 
+from skdpfrechet import _kernels
 from skdpfrechet._numerics import Array, angle_between, clip_norm, householder
 from skdpfrechet._validation import check_positive_integer
 from skdpfrechet.manifolds._base import (
@@ -128,7 +129,7 @@ class Sphere(Manifold):
         return result
 
     def violations(self, points: Array, epsilon: float = 2.0**-52) -> Iterator[tuple[Array, str]]:
-        norm = np.linalg.norm(points, axis=-1)
+        norm = _norms(points)
         yield norm == 0, "directions of non-zero length; a zero vector has no direction"
         yield (
             ~(np.abs(norm - 1) <= UNIT_NORM_TOLERANCE),
@@ -136,7 +137,18 @@ class Sphere(Manifold):
         )
 
     def canonical(self, points: Array) -> Array:
+        norm = _norms(points)
+        if points.ndim == 2 and (np.abs(norm - 1) <= 4 * np.finfo(float).eps).all():
+            return points
         return np.asarray(points / np.linalg.norm(points, axis=-1, keepdims=True))
 
     def saturate(self, p: Array, v: Array) -> Array:
         return clip_norm(v, 1e8)  # cos of a larger angle has no correct digits
+
+
+def _norms(points: Array) -> Array:
+    if points.ndim == 2 and _kernels.compiled():
+        from skdpfrechet._kernels._norms import row_norms
+
+        return row_norms(points, _kernels.n_threads())
+    return np.asarray(np.linalg.norm(points, axis=-1))

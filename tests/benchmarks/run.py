@@ -36,6 +36,7 @@ from skdpfrechet.manifolds import (
 from tests.benchmarks.workloads import covariances, directions
 
 TOLERANCE = 1e-8
+TURN = 5e-3  # seconds: a turn begins with cold caches, so it is not over after one short run
 WORKER = Path(__file__).with_name("geomstats_worker.py")
 
 
@@ -110,10 +111,18 @@ class Geomstats:
 
 
 def clock(run: Callable[[], object]) -> Callable[[], float]:
+    """Return a function that times one turn: as many runs as last a few milliseconds."""
+    number = 1
+
     def timed() -> float:
+        nonlocal number
         start = perf_counter()
-        run()
-        return perf_counter() - start
+        for _ in range(number):
+            run()
+        seconds = (perf_counter() - start) / number
+        if number == 1:
+            number = max(1, int(TURN / seconds))
+        return seconds
 
     return timed
 
@@ -123,6 +132,8 @@ def medians(contestants: dict[str, Callable[[], float]], budget: float) -> dict[
 
     The garbage collector waits meanwhile, as in timeit.
     """
+    for run in contestants.values():
+        run()  # compiles
     first = {name: run() for name, run in contestants.items()}
     rounds = int(np.clip(budget / max(sum(first.values()), 1e-9), 3, 31))
     seconds: dict[str, list[float]] = {name: [] for name in contestants}
@@ -228,8 +239,11 @@ def flat_table(budget: float) -> list[str]:
 
 
 def fits(row: Row, threads: int) -> dict[str, Callable[[], float]]:
-    X, radius = row.data()[0], 4.0 if row.space == "spd" else 1.2
-    center = np.eye(row.size) if row.space == "spd" else np.eye(row.size + 1)[-1]
+    X = row.data()[0]
+    if row.space == "spd":
+        center, radius = 5 * np.eye(row.size), 2.5 * row.size**0.5
+    else:
+        center, radius = np.eye(row.size + 1)[-1], 1.45
     shared = {"manifold": row.space, "radius": radius, "center": center, "n_jobs": threads}
     tolerance = max(1e-4 * 2 * radius / row.n, 1e-9 * radius)  # as the fit asks for
     inference = DPFrechetMean(**shared).fit(X)._inference
@@ -274,7 +288,8 @@ def region_table(budget: float) -> list[str]:
     lines = ["| space | dimension | region ms |", "|---|---|---|"]
     for p in (2, 3, 4, 5, 8, 10):
         X = covariances(1, 500, p)[0]
-        inference = DPFrechetMean("spd", radius=4.0).fit(X)._inference
+        fit = DPFrechetMean("spd", radius=2.5 * p**0.5, center=5 * np.eye(p)).fit(X)
+        inference = fit._inference
         with threadpool_limits(1):
             s = medians({"region": clock(lambda i=inference: type(i).region.func(i))}, budget)
         lines.append(f"| SPD({p}) | {p * (p + 1) // 2} | {_milliseconds(s['region'])} |")
@@ -335,10 +350,11 @@ import resource, numpy as np
 from skdpfrechet import DPFrechetMean
 from tests.benchmarks.workloads import covariances
 peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-DPFrechetMean("spd", radius=4.0).fit(covariances(1, 1000, 5)[0])
+public = {"radius": 6.0, "center": 5 * np.eye(5)}
+DPFrechetMean("spd", **public).fit(covariances(1, 1000, 5)[0])
 X = covariances(1, 1_000_000, 5)[0]
 before = peak()
-DPFrechetMean("spd", radius=4.0, confidence_level=0.95).fit(X)
+DPFrechetMean("spd", **public).fit(X)
 print((peak() - before) / X.nbytes)
 """
 

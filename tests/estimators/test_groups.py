@@ -4,6 +4,7 @@ import inspect
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
@@ -177,3 +178,26 @@ def test_a_mean_of_records_is_not_reused_for_groups(rng):
         DPFrechetVariance("spd", radius=1.0, mean=persons.release_).fit(X)
     fit = DPFrechetVariance("spd", radius=1.0, mean=persons.release_).fit(X, groups=groups)
     assert fit.privacy_.unit == "group"
+
+
+def test_equal_labels_are_one_group_whatever_their_type(rng):
+    X = spd(rng, 6)
+    for groups in ([1, 1.0, "1", True, 2, 2], np.array([0.0, -0.0, 5, 5, 7, 7])):
+        fit = DPFrechetMean("spd", radius=1.0).fit(X, groups=groups)
+        assert fit.n_samples_ == 3  # not one for each way to write a number
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        ["a", "nan", np.nan],
+        np.array(["2020-01-01", "NaT", "2020-01-02"], dtype="datetime64[D]"),
+        np.ma.masked_array([1, 2, 3], mask=[False, True, False]),
+        pd.Series(["a", pd.NA, "b"], dtype=object),
+        pd.Series([1, None, 2], dtype="Int64"),
+    ],
+    ids=["nan", "nat", "masked", "na", "nullable"],
+)
+def test_missing_labels_of_all_kinds_are_refused(groups, rng):
+    with pytest.raises(ValueError, match="got a missing label"):
+        DPFrechetMean("spd", radius=1.0).fit(spd(rng, 3), groups=groups)

@@ -177,7 +177,7 @@ def test_the_outer_ball_of_a_sphere_is_cut_to_the_curvature_limit(rng):
         fit = DPFrechetMean(
             "sphere", center=center, radius="private", mu=0.5, calibration=calibration
         ).fit(directions(rng, n=5))
-        assert [row.statistic for row in fit.privacy_.releases][0] == "mean"
+        assert fit.privacy_.releases[0].statistic == "mean"
         assert fit.radius_ < limit
         bought = DPFrechetMean(
             "sphere", center="private", radius="private", calibration=calibration

@@ -224,3 +224,13 @@ def test_the_search_finds_a_planted_bug(adversary, check):
         if manifold == Sphere(2):
             with pytest.raises(AssertionError):  # the curvature forgotten
                 check(found, 2 * radius / n)
+
+
+@pytest.mark.parametrize("radius", [np.pi / 2, 2.0, np.pi, np.nan])
+def test_no_sensitivity_beyond_the_curvature_limit(radius):
+    """tan turns negative there: a number would be a promise far too good."""
+    for function in (sensitivity.frechet_mean, sensitivity.frechet_mean_paper):
+        with pytest.raises(ValueError, match="radius must be below"):
+            function(Sphere(2), radius, 10)
+    with pytest.raises(ValueError, match="radius must be below"):
+        sensitivity.frechet_mean_paper(Sphere(2), np.pi / 4, 10)

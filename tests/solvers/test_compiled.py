@@ -131,7 +131,7 @@ def test_records_enter_the_ball_as_the_reference_moves_them(space, n, cap, rng):
     X = records(space, rng, n, 1.5)
     X[0] = space.exp_coords(center, 1.4 * np.eye(space.dim)[0])  # record 0 fills the last block
     with _kernels.kernels("numba"):
-        compiled = enter_ball(space, X, center, radius, cap)
+        compiled = enter_ball(space.localize(center), X, radius, cap)
     reference = space.project_to_ball(X, center, radius, cap)
     assert type(compiled) is not Sample
     assert_allclose(compiled.points, reference, rtol=0, atol=1e-13)

@@ -1,0 +1,227 @@
+"""A few hundred cases of the fuzzer, and planted defects that it has to find."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from dataclasses import replace
+from math import inf
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from skdpfrechet import DPFrechetMean
+from skdpfrechet.estimators import _private_mean, _records
+from skdpfrechet.manifolds import Manifold
+from skdpfrechet.mechanisms import WrappedGaussian
+from tests.statistical.fuzz import (
+    Case,
+    Outcome,
+    Summary,
+    Worker,
+    check_message,
+    draw_case,
+    page,
+    run_case,
+    run_records,
+)
+
+PLAIN = Case(
+    number=0,
+    seed=0,
+    estimator="DPFrechetMean",
+    space="euclidean",
+    size=2,
+    n=5,
+    parameters={"radius": 3.0, "random_state": 0, "mechanism": "wrapped-gaussian"},
+    scale=1.0,
+    structure="spread",
+    fault="none",
+    dtype="float64",
+    container="array",
+)
+POINT = replace(PLAIN, parameters={**PLAIN.parameters, "confidence_level": None})
+SPD = replace(POINT, space="spd", parameters={**POINT.parameters, "manifold": "spd"})
+
+
+@pytest.mark.parametrize("block", range(6))
+def test_cases(block, tmp_path):
+    for number in range(50 * block, 50 * (block + 1)):
+        outcome = run_case(draw_case(number), tmp_path)
+        assert not outcome.defects, str(outcome.case)
+
+
+def test_cases_can_be_repeated(tmp_path):
+    for number in range(20):
+        assert str(draw_case(number)) == str(draw_case(number))
+        first, again = (run_case(draw_case(number), tmp_path) for _ in range(2))
+        assert (first.kind, first.message) == (again.kind, again.message)
+
+
+SHAPES = hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4)
+DTYPES = st.one_of(
+    hnp.floating_dtypes(), hnp.integer_dtypes(), hnp.boolean_dtypes(), hnp.complex_number_dtypes()
+)
+
+
+@settings(max_examples=400, deadline=None, derandomize=True)
+@given(
+    X=hnp.arrays(DTYPES, SHAPES),
+    space=st.sampled_from(["euclidean", "sphere", "hyperbolic", "spd", "logeuclid", "logchol"]),
+    estimator=st.sampled_from(["DPFrechetMean", "DPFrechetVariance", "DPPrincipalGeodesics"]),
+    mu=st.sampled_from([1e-3, 1.0, inf]),
+)
+def test_any_array(X, space, estimator, mu):
+    center = np.eye(max(X.shape[1], 1))[0] if space == "sphere" and X.ndim > 1 else None
+    parameters = {"manifold": space, "radius": 1.0, "center": center, "mu": mu, "random_state": 0}
+    case = replace(PLAIN, estimator=estimator, space=space, parameters=parameters)
+    n = len(X) if X.ndim else 0
+    assert not run_records(replace(case, n=n), X).defects
+
+
+@pytest.mark.parametrize("case", [PLAIN, SPD], ids=["plane", "spd"])
+def test_the_plain_cases_are_fine(case, tmp_path):
+    outcome = run_case(case, tmp_path)
+    assert outcome.kind == "released"
+    assert outcome.defects == []
+
+
+def defects(case, directory):
+    return " ".join(run_case(case, directory).defects)
+
+
+# --- planted defects -----------------------------------------------------------------------------
+
+
+def test_finds_nan(monkeypatch, tmp_path):
+    monkeypatch.setattr(WrappedGaussian, "release", lambda self, center, rng: np.nan * center)
+    assert "not finite: mean_" in defects(POINT, tmp_path)
+    assert "internal" in defects(PLAIN, tmp_path)  # the spread around it is refused
+
+
+def test_finds_means_off_the_manifold(monkeypatch, tmp_path):
+    monkeypatch.setattr(_private_mean, "_representable", lambda problem, point: -point)
+    assert "off the manifold: mean_" in defects(SPD, tmp_path)
+
+
+def test_finds_asymmetry(monkeypatch, tmp_path):
+    tilt = np.array([[0.0, 1e-12], [0.0, 0.0]])
+    monkeypatch.setattr(WrappedGaussian, "release", lambda self, center, rng: center + tilt)
+    assert "not symmetric: mean_" in defects(SPD, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "quoted", [lambda X: X.max(), lambda X: np.argmax(X), lambda X: np.isnan(X).sum()]
+)
+def test_finds_a_message_about_the_records(monkeypatch, tmp_path, quoted):
+    """A value, an index, a count."""
+
+    def check(manifold, points, name, epsilon):
+        raise ValueError(f"X must be better than {quoted(points):.6g}.")
+
+    case = replace(PLAIN, n=40)
+    monkeypatch.setattr(_records, "check_on_manifold", check)
+    if quoted(np.array([np.nan])) == 1:  # a count, of what was spoilt
+        case = replace(case, fault="nan")
+        monkeypatch.setattr(
+            _records, "read_records", lambda est, X, reset: check(None, X, "X", 0.0)
+        )
+    assert "leak" in defects(case, tmp_path)
+
+
+def test_finds_a_message_of_two_sentences():
+    assert list(check_message(ValueError("X is bad. It should be good.")))
+    assert list(check_message(ValueError("X is bad")))
+    assert not list(check_message(ValueError("X must be in V², got 1.5.")))
+
+
+def test_finds_a_chained_error():
+    error = ValueError("X must be good.")
+    error.__context__ = KeyError(3.14159)
+    assert "chained" in next(check_message(error))
+    error.__suppress_context__ = True
+    assert not list(check_message(error))
+
+
+def test_finds_a_message_about_internals():
+    assert "internal" in next(check_message(ValueError("sensitivity must not be negative.")))
+
+
+def test_finds_other_exceptions_and_warnings(monkeypatch, tmp_path):
+    def fail(*arguments, **options):
+        warnings.warn("some record is far away", RuntimeWarning, stacklevel=2)
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(_private_mean, "frechet_mean", fail)
+    found = defects(PLAIN, tmp_path)
+    assert "exception: ZeroDivisionError" in found
+    assert "warning: RuntimeWarning" in found
+
+
+def test_finds_a_change_of_the_input(monkeypatch, tmp_path):
+    original = DPFrechetMean.fit
+
+    def fit(self, X, y=None, *, groups=None):
+        original(self, X, groups=groups)
+        X *= 2
+        return self
+
+    monkeypatch.setattr(DPFrechetMean, "fit", fit)
+    assert "input: X was changed" in defects(PLAIN, tmp_path)
+
+
+def test_finds_too_little_noise(monkeypatch, tmp_path):
+    monkeypatch.setattr(_private_mean, "mean_sensitivity", lambda *arguments: (1e-3, 1.0))
+    assert "account: less than the sensitivity" in defects(PLAIN, tmp_path)
+
+
+def test_finds_a_failing_transform(monkeypatch, tmp_path):
+    monkeypatch.setattr(DPFrechetMean, "transform", lambda self, X: np.inf * X)
+    assert "transform: not finite" in defects(PLAIN, tmp_path)
+
+
+def test_finds_slow_fits(monkeypatch, tmp_path):
+    monkeypatch.setattr("tests.statistical.fuzz.SLOW", 0.0)
+    assert "slow" in defects(PLAIN, tmp_path)
+
+
+def die(connection, seed):
+    connection.recv()
+    os._exit(3)
+
+
+def sleep(connection, seed):
+    connection.recv()
+    time.sleep(60)
+
+
+@pytest.mark.parametrize(("work", "word"), [(die, "crash: exit code 3"), (sleep, "hang")])
+def test_finds_a_crash_and_a_hang(work, word):
+    """The next case gets a new process."""
+    worker = Worker(work=work, patience=2.0 if work is sleep else 60.0)
+    for number in range(2 if work is die else 1):
+        assert word in worker.run(number).defects[0]
+        assert worker.process is None
+
+
+def test_page_names_every_defect():
+    summary = Summary(seconds=1.0)
+    for number in range(3):
+        case = replace(PLAIN, number=number)
+        summary.add(Outcome(case, "released", defects=["not finite: mean_"] * (number > 0)))
+    summary.add(Outcome(PLAIN, "refused", "radius must be positive, got -1."))
+    text = page(summary)
+    assert "**4 cases: 1 valid releases, 1 clean errors, 2 defects.**" in text
+    assert "* 2 times, first in case 1: `not finite: mean_`" in text
+    assert "* 1 × `radius must be positive, got #`" in text
+
+
+def test_records_lie_on_their_manifold(tmp_path):
+    """Otherwise nothing but refusals would be tested."""
+    released = sum(run_case(draw_case(number), tmp_path).kind == "released" for number in range(99))
+    assert released > 40
+    assert isinstance(PLAIN.manifold, Manifold)
