@@ -85,3 +85,37 @@ def dot(a, b):
         for j in range(a.shape[1]):
             total += a[i, j] * b[i, j]
     return total
+
+
+# Array expressions and slices would do as well, but numba takes seconds to compile each of them.
+
+
+@njit(**OPTIONS)
+def copy(a, out):
+    """Write `a` to `out`, both of two axes."""
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            out[i, j] = a[i, j]
+
+
+@njit(**OPTIONS)
+def add(out, factor, a):
+    """Add ``factor * a`` to `out`, both of two axes."""
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            out[i, j] += factor * a[i, j]
+
+
+@njit(**OPTIONS)
+def scale(out, factor):
+    """Multiply `out`, of two axes, by a number."""
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            out[i, j] *= factor
+
+
+@njit(**OPTIONS)
+def copy_vector(a, out):
+    """Write `a` to `out`, both of one axis."""
+    for i in range(len(a)):
+        out[i] = a[i]

@@ -16,10 +16,13 @@ from numba import njit
 from skdpfrechet._kernels._log_nodes import allowed_error, log_nodes
 from skdpfrechet._kernels._small import (
     OPTIONS,
+    add,
     cholesky,
+    copy,
     dot,
     invert_lower,
     multiply,
+    scale,
     specialize,
 )
 from skdpfrechet._kernels._spd import Packed, _seconds, _segment_blocks
@@ -37,7 +40,7 @@ PATIENCE = 4  # passes without a smaller residual after which rounding is taken 
 
 
 @njit(**OPTIONS)
-def half_exponential(v, out, square, work):
+def half_exponential(v, out, square, work, argument):
     """Write E close to exp(v / 2) to `out`, symmetric positive definite whatever `v`.
 
     The Taylor polynomial of degree 4 of exp(v / 2^s), squared s - 1 times: positive for every
@@ -50,26 +53,26 @@ def half_exponential(v, out, square, work):
     while length > 0.5:
         length /= 2
         halvings += 1
-    scale = 0.5**halvings
+    shrink = 0.5**halvings
     for i in range(size):
         for j in range(size):
-            work[i, j] = v[i, j] * scale
+            work[i, j] = v[i, j] * shrink
+            argument[i, j] = work[i, j]
     multiply(work, work, square)
     for i in range(size):  # I + A + A² (I/2 + A/6 + A²/24), by parts
         for j in range(size):
             out[i, j] = work[i, j] / 6 + square[i, j] / 24
         out[i, i] += 0.5
-    a = work.copy()
     multiply(square, out, work)
     for i in range(size):
         for j in range(i + 1):
-            x = (work[i, j] + work[j, i]) / 2 + a[i, j]
+            x = (work[i, j] + work[j, i]) / 2 + argument[i, j]
             out[i, j] = x
             out[j, i] = x
         out[i, i] += 1.0
     for _ in range(halvings - 1):
         multiply(out, out, work)
-        out[:] = work
+        copy(work, out)
 
 
 @njit(**OPTIONS)
@@ -94,12 +97,12 @@ def direction(gradient, stiffness, moved, changed, count, out):
     """
     size = len(gradient)
     weights = np.zeros(MEMORY)
-    out[:] = gradient
+    copy(gradient, out)
     oldest = max(0, count - MEMORY)
     for k in range(count - 1, oldest - 1, -1):
         s, y = moved[k % MEMORY], changed[k % MEMORY]
         weights[k % MEMORY] = dot(s, out) / dot(s, y)
-        out -= weights[k % MEMORY] * y
+        add(out, -weights[k % MEMORY], y)
     trace = 0.0
     for i in range(size):
         trace += out[i, i] / size
@@ -109,10 +112,10 @@ def direction(gradient, stiffness, moved, changed, count, out):
         out[i, i] += trace - trace / stiffness
     for k in range(oldest, count):
         s, y = moved[k % MEMORY], changed[k % MEMORY]
-        out += (weights[k % MEMORY] - dot(y, out) / dot(s, y)) * s
+        add(out, weights[k % MEMORY] - dot(y, out) / dot(s, y), s)
     length = np.sqrt(dot(out, out))
     if length > LONGEST_STEP:
-        out *= LONGEST_STEP / length
+        scale(out, LONGEST_STEP / length)
 
 
 @njit(**OPTIONS)
@@ -122,7 +125,7 @@ def advance(whitener, step, new_whitener, rotation, scratch):
     `scratch` has shape (4, p, p). False if rounding spoilt the new factor.
     """
     root, square, factor, inverse = scratch[0], scratch[1], scratch[2], scratch[3]
-    half_exponential(step, root, square, factor)
+    half_exponential(step, root, square, factor, inverse)
     multiply(root, root, square)
     if not cholesky(square, factor):
         return False
@@ -250,9 +253,7 @@ def _descend(packed, count, first, last, tolerance, max_iter, means, residuals, 
             # x coth x - 1 = x²/3 + ... over pairs of eigenvalues, bent where it is large.
             excess = spread / count / 12 / freedom
             direction(gradient, 1 + excess / (1 + 0.15 * excess), moved, changed, pairs, step)
-            for i in range(size):
-                for j in range(size):
-                    step[i, j] *= shrink
+            scale(step, shrink)
             if not advance(whitener, step, new_whitener, rotation, scratch):
                 break
             new_square, new_spread, trusted = run_pass(
@@ -270,13 +271,13 @@ def _descend(packed, count, first, last, tolerance, max_iter, means, residuals, 
                 rotate(changed[k], rotation, scratch[0])
             rotate(step, rotation, scratch[0])
             rotate(gradient, rotation, scratch[0])
-            gradient -= new_gradient
+            add(gradient, -1.0, new_gradient)
             if dot(step, gradient) > 0.0:
-                moved[pairs % MEMORY] = step
-                changed[pairs % MEMORY] = gradient
+                copy(step, moved[pairs % MEMORY])
+                copy(gradient, changed[pairs % MEMORY])
                 pairs += 1
-            whitener[:] = new_whitener
-            gradient[:] = new_gradient
+            copy(new_whitener, whitener)
+            copy(new_gradient, gradient)
             square, spread, residual = new_square, new_spread, length
         invert_lower(whitener, scratch[0])
         for i in range(size):

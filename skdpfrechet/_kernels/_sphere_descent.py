@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from skdpfrechet._kernels._small import OPTIONS, cholesky, specialize
+from skdpfrechet._kernels._small import OPTIONS, cholesky, copy_vector, specialize
 from skdpfrechet._kernels._sphere import _HESSIAN, Packed, _pieces, block_kernel, log_sums
 from skdpfrechet._kernels._threads import run_segments
 from skdpfrechet._numerics import Array, angle_between
@@ -153,17 +153,17 @@ def _descend(
             if not (inside and (new_square <= square or length < residual)):
                 # Rounding stops every descent in the end; far from the mean this is a failure.
                 if residual < np.inf:
-                    base[r] = accepted
+                    copy_vector(accepted, base[r])
                 break
             patience = 0 if length < residual else patience + 1
-            accepted[:] = base[r]
+            copy_vector(base[r], accepted)
             square, residual = new_square, length
             if residual <= tolerance or patience >= PATIENCE or not cholesky(hessian, factor):
                 break
             solve(factor, gradient)
             walk(accepted, gradient, base[r])
         else:
-            base[r] = accepted
+            copy_vector(accepted, base[r])
         residuals[r] = residual
 
 

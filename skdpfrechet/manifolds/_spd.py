@@ -196,6 +196,10 @@ class SPDAffineInvariant(_SPD):
     def localize(self, center: Array) -> Localization:
         if np.array_equal(center, np.eye(self.size)):
             return Localization(self, center, lambda points: points, lambda points: points)
+        scale = center[0, 0]
+        if np.array_equal(center, scale * np.eye(self.size)):
+            # Products with a matrix would cost more than all the rest of a large fit.
+            return Localization(self, np.eye(self.size), lambda x: x / scale, lambda x: x * scale)
         root, inverse_root = sqrt_pair(center)
 
         def to_model(points: Array) -> Array:

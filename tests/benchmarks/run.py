@@ -346,16 +346,18 @@ _FIRST_FIT = {
     ),
 }
 _PEAK = """
-import resource, numpy as np
+import numpy as np
 from skdpfrechet import DPFrechetMean
 from tests.benchmarks.workloads import covariances
-peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+def memory(field):
+    with open("/proc/self/status") as status:
+        return next(1024 * int(line.split()[1]) for line in status if line.startswith(field))
 public = {"radius": 6.0, "center": 5 * np.eye(5)}
 DPFrechetMean("spd", **public).fit(covariances(1, 1000, 5)[0])
 X = covariances(1, 1_000_000, 5)[0]
-before = peak()
+before = memory("VmRSS")
 DPFrechetMean("spd", **public).fit(X)
-print((peak() - before) / X.nbytes)
+print((memory("VmHWM") - before) / X.nbytes)
 """
 
 
