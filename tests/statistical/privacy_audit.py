@@ -104,6 +104,7 @@ def _run(case: Case, X: np.ndarray, runs: int) -> np.ndarray:
 def mean_case(name: str, manifold: Manifold, radius: float, n: int = 4, **parameters) -> Case:
     """One record jumps from one end of a diameter to the other; the rest sit at its middle."""
     center = parameters.pop("center", manifold.origin)
+    attained = parameters.pop("attained", True)
     axis = np.eye(manifold.dim)[0]
     ends = manifold.exp_coords(center, radius * np.stack([axis, -axis]))
     rest = np.broadcast_to(center, (n - 1, *manifold.point_shape))
@@ -116,8 +117,8 @@ def mean_case(name: str, manifold: Manifold, radius: float, n: int = 4, **parame
     def statistic(fit) -> float:
         return float(manifold.log_coords(center, fit.mean_) @ axis)
 
-    alone = estimator.confidence_level is None
-    return Case(name, estimator, _neighbours(ends, rest), statistic, tight=alone)
+    tight = attained and estimator.confidence_level is None
+    return Case(name, estimator, _neighbours(ends, rest), statistic, tight)
 
 
 def moment_case(name: str, manifold: Manifold, radius: float, **parameters) -> Case:
@@ -171,7 +172,8 @@ def cases() -> list[Case]:
     return [
         mean_case("mean, Euclidean", Euclidean(2), 1.0, **level_free),
         mean_case("mean, SPD", spd, 1.5, **level_free),
-        mean_case("mean, SPD, far apart", spd, 8.0, **level_free),
+        # So far out the noise also covers the rounding of logarithms, 4% of the sensitivity.
+        mean_case("mean, SPD, far apart", spd, 8.0, attained=False, **level_free),
         mean_case("mean, log-Euclidean", SPDLogEuclidean(2), 1.5, **level_free),
         mean_case("mean, log-Cholesky", SPDLogCholesky(2), 1.5, **level_free),
         mean_case("mean, hyperbolic", Hyperbolic(2), 1.5, **level_free),

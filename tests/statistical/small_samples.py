@@ -17,7 +17,7 @@ from skdpfrechet.manifolds import Manifold, SPDAffineInvariant, Sphere
 from tests.statistical.coverage_study import Design, Summary, centred, off_centre, study
 
 ACCEPTED = 0.92
-SIZES = (20, 50, 100, 200, 600)
+SIZES = (20, 60, 200, 600)
 BUDGETS = (0.2, 1.0)
 SPACES: dict[str, tuple[Manifold, float]] = {
     "S²": (Sphere(2), pi / 8),
