@@ -24,8 +24,8 @@ from skdpfrechet.privacy._ledger_report import (
 class PrivacyLedger:
     """A budget for data sets and what was spent of it, in a file shared by all who spend.
 
-    Pass it, or its path, as `ledger` to the estimators. Every fit then records its μ before it
-    looks at the value of a record, and does not start if the budget has not that much left.
+    Call `spend` with the μ of a fit before the fit: it records the μ for good, or raises if the
+    budget has not that much left. Estimators do not do this by themselves yet.
 
     Parameters
     ----------
