@@ -80,6 +80,11 @@ def read_records(estimator, X, reset: bool) -> tuple[Array, float]:
     if not issparse(X):
         X = real_numbers(X)
         _check_shape(estimator.manifold, np.shape(X), ndim)
+        if hasattr(X, "iloc") and np.shape(X)[1] == 0:  # scikit-learn stumbles over such a frame
+            raise ValueError(
+                f"Found array with 0 feature(s) (shape={np.shape(X)}) while a minimum of 1 is "
+                f"required by {type(estimator).__name__}."
+            )
     dtype = getattr(X, "dtype", np.dtype(float))
     single = isinstance(dtype, np.dtype) and dtype.kind == "f" and dtype.itemsize < 8
     epsilon = float(np.finfo(dtype).eps) if single else 2.0**-52

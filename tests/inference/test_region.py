@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
+from skdpfrechet import DPFrechetMean
 from skdpfrechet.inference import ConfidenceRegion
 from skdpfrechet.manifolds import (
     Euclidean,
@@ -157,3 +158,13 @@ def test_points_elsewhere_are_refused(points, message):
 
 def test_repr_names_the_size():
     assert "effective_radius=" in repr(make_region(Sphere(2)))
+
+
+def test_a_degenerate_region_holds_its_centre():
+    """All records alike and no noise: rounding would put the mean outside its own region."""
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        a = rng.normal(size=(3, 6))
+        X = np.stack([a @ a.T] * 20)
+        fit = DPFrechetMean("spd", radius=20.0, mu=np.inf).fit(X)
+        assert fit.confidence_region_.contains(fit.mean_)
