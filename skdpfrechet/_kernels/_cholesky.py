@@ -55,8 +55,9 @@ def log_cholesky_chart(points: Array, n_jobs: int = 1) -> Array:
 def positive_definite(points: Array, n_jobs: int = 1) -> Array:
     """Return whether symmetric matrices, shape (n, p, p), are positive definite beyond rounding.
 
-    The rule is that of the SPD manifolds: all entries finite, the diagonal positive, and every
-    Cholesky pivot of the correlation matrix above 4 p times the machine epsilon.
+    Of each only the lower triangle is read. The rule is that of the SPD manifolds: all entries
+    finite, the diagonal positive, and every Cholesky pivot of the correlation matrix above 4 p
+    times the machine epsilon.
     """
     points = np.ascontiguousarray(points, dtype=np.float64)
     count, size = points.shape[:2]
