@@ -51,6 +51,45 @@ def chi_squared_value(level: float, dim: int) -> float:
     return float(chi2.ppf(level, dim))
 
 
+def repair_moment(
+    moment: Array, scale: ArrayLike, moment_range: tuple[ArrayLike, ArrayLike]
+) -> Array:
+    """Return the noisy second moment, shrunk and clipped to the range it is known to have.
+
+    Parameters
+    ----------
+    moment : ndarray, shape (..., dim, dim)
+    scale : array_like, shape (...)
+        Noise scale of the moment in isometric coordinates.
+    moment_range : tuple of array_like, shape (...)
+        Range of the eigenvalues.
+
+    Returns
+    -------
+    ndarray, shape (..., dim, dim)
+
+    Notes
+    -----
+    Noise drives eigenvalues apart: the smallest come out too small, and a region that believes them
+    is too short there. With T = (tr M/dim) I, the noise adds ``σ²(dim(dim + 1)/2 - 1)`` to the
+    expectation of ``|M - T|²``; M is moved towards T until that much is gone [1]_, and the noise of
+    the trace alone remains where it explains all of ``M - T``.
+
+    References
+    ----------
+    .. [1] O. Ledoit, M. Wolf, "A well-conditioned estimator for large-dimensional covariance
+       matrices", J. Multivariate Analysis 88, 2004: the same with the noise of sampling.
+    """
+    dim = moment.shape[-1]
+    round_part = np.trace(moment, axis1=-2, axis2=-1)[..., None, None] / dim * np.eye(dim)
+    deviation = moment - round_part
+    explained = (dim * (dim + 1) / 2 - 1) * np.square(np.asarray(scale, dtype=float))
+    found = (deviation * deviation).sum(axis=(-2, -1))
+    share = np.minimum(explained, found) / np.where(found > 0, found, 1.0)
+    shrunk = round_part + (1 - share)[..., None, None] * deviation
+    return clip_eigenvalues(shrunk, *moment_range)
+
+
 def critical_value(
     moment: Array,
     carrier: Array,
@@ -66,7 +105,7 @@ def critical_value(
     Parameters
     ----------
     moment : ndarray, shape (..., dim, dim)
-        Released second moment after its repair.
+        Released second moment after `repair_moment`.
     carrier : ndarray, shape (..., dim, dim)
         B of `error_carrier`.
     n : int
@@ -134,11 +173,9 @@ def _stretch(
     normal, factor, fresh = draws
     transposed = np.swapaxes(carrier, -1, -2)
     noise = np.eye(moment.shape[-1]) * scale**2
-    variances, axes = eigh(carrier @ moment @ transposed + noise)
-    spread = normal * np.sqrt(np.maximum(variances, 0.0))[:, None, :]
-    error = spread @ np.swapaxes(axes, -1, -2)
+    error = normal @ _root(carrier @ moment @ transposed + noise)
     shaken = _wishart_means(moment, n, factor) + unvecd(moment_scale[:, None, None] * fresh)
-    shaken = clip_eigenvalues(shaken, *moment_range)
+    shaken = repair_moment(shaken, moment_scale[:, None], moment_range)
     estimated = carrier[:, None] @ shaken @ transposed[:, None] + noise
     studentised = (error * np.linalg.solve(estimated, error[..., None])[..., 0]).sum(axis=-1)
     oracle = (normal**2).sum(axis=-1)
@@ -162,7 +199,11 @@ def _wishart_factors(dim: int, n: int, count: int, rng: np.random.Generator) -> 
 
 def _wishart_means(moment: Array, n: int, factor: Array) -> Array:
     """Return second moments, shape (k, count, dim, dim), of vectors with the given ones."""
-    w, q = eigh(moment)
-    root = q * np.sqrt(np.maximum(w, 0.0))[:, None, :]
-    scaled = root[:, None] @ factor
+    scaled = _root(moment)[:, None] @ factor
     return np.asarray(scaled @ np.swapaxes(scaled, -1, -2) / n)
+
+
+def _root(a: Array) -> Array:
+    """Return symmetric square roots: unlike others they are continuous where eigenvalues tie."""
+    w, q = eigh(a)
+    return np.asarray((q * np.sqrt(np.maximum(w, 0.0))[..., None, :]) @ np.swapaxes(q, -1, -2))

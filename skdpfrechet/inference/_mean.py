@@ -16,6 +16,7 @@ from skdpfrechet.inference._covariance import (
     error_carrier,
     error_covariance,
     into_chart,
+    repair_moment,
 )
 from skdpfrechet.inference._hessian import hessian_range, mean_hessian_bound
 from skdpfrechet.inference._region import ConfidenceRegion
@@ -91,7 +92,7 @@ class MeanInference:
     in_chart : bool
         Whether the noise was added in the chart at m0.
     bootstrap : bool
-        Whether the critical value accounts for the noise in `moment`.
+        Whether the repair of `moment` and the critical value account for its noise.
     hessian : ndarray or None
         Released (or, without privacy, exact) mean Hessian; None: bounded by the moment.
     hessian_clip : bool
@@ -118,7 +119,10 @@ class MeanInference:
     @cached_property
     def region(self) -> ConfidenceRegion:
         """The confidence region."""
-        moment = clip_eigenvalues(self.moment, *self.moment_range)
+        if self.bootstrap:
+            moment = repair_moment(self.moment, self.moment_scale, self.moment_range)
+        else:
+            moment = clip_eigenvalues(self.moment, *self.moment_range)
         carrier = self._carrier(moment)
         covariance = error_covariance(moment, carrier, self.release.scale)
         if not self.in_chart:

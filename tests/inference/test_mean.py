@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 from scipy.stats import chi2
 
+from skdpfrechet._numerics import unvecd
 from skdpfrechet.inference import MeanInference, MeanRelease
+from skdpfrechet.inference._covariance import repair_moment
 from skdpfrechet.inference._mean import BOOTSTRAP_MAX_DIM
 from skdpfrechet.manifolds import Euclidean, SPDAffineInvariant
 from skdpfrechet.privacy import GDP
@@ -70,11 +73,60 @@ def test_critical_value_gives_the_level_in_the_model_that_it_simulates():
     records = rng.standard_normal((draws, n, 2)) * np.sqrt(np.diag(moment))
     records -= records.mean(axis=1, keepdims=True)
     w, q = np.linalg.eigh(records.swapaxes(1, 2) @ records / n + noise)
+    # The two eigenvalues approach their average; the noise has two coordinates besides the trace.
+    average, half = w.mean(axis=1, keepdims=True), (w[:, 1:] - w[:, :1]) / 2
+    w = average + (w - average) * np.maximum(0.0, 1 - sigma_m**2 / half**2)
     shaken = (q * np.maximum(w, sigma_m)[:, None]) @ q.swapaxes(1, 2)
     covariance = shaken / n + 0.05**2 * np.eye(2)
     statistic = (error * np.linalg.solve(covariance, error[..., None])[..., 0]).sum(axis=1)
     # Off-diagonal noise of the isometric mechanism has variance σ²/2, that of (a + b)/2.
     assert np.mean(statistic <= c) == pytest.approx(0.95, abs=0.02)
+
+
+def repaired(moment, scale, floor=0.0):
+    return repair_moment(moment, scale, (floor, np.inf))
+
+
+def test_repair_leaves_a_moment_without_noise_alone():
+    moment = np.diag([3.0, 1.0, 0.1])
+    np.testing.assert_allclose(repaired(moment, 0.0), moment, rtol=1e-14, atol=1e-15)
+    assert_array_equal(repaired(np.eye(3), 0.0), np.eye(3))
+
+
+def test_repair_keeps_the_trace_and_the_axes():
+    q = np.linalg.qr(np.random.default_rng(0).standard_normal((3, 3)))[0]
+    found = q.T @ repaired(q @ np.diag([3.0, 1.0, 0.5]) @ q.T, 0.4) @ q
+    np.testing.assert_allclose(found, np.diag(np.diag(found)), atol=1e-14)
+    assert np.trace(found) == pytest.approx(4.5)
+    assert 0.5 < found[2, 2] < found[1, 1] < 1.5 < found[0, 0] < 3
+
+
+def test_noise_that_explains_everything_leaves_a_multiple_of_the_identity():
+    np.testing.assert_allclose(repaired(np.diag([1.1, 1.0, 0.9]), 1.0), np.eye(3), rtol=1e-14)
+
+
+def test_repair_comes_nearer_to_a_round_moment_than_the_release():
+    """The noise of 54 of 55 coordinates goes: the error left is a few noises of the trace."""
+    rng, dim, scale = np.random.default_rng(2), 10, 0.3
+    noise = scale * unvecd(rng.standard_normal((500, dim * (dim + 1) // 2)))
+    error = ((repaired(np.eye(dim) + noise, scale, -np.inf) - np.eye(dim)) ** 2).sum(axis=(1, 2))
+    # Expectation of the raw error: 55 σ². That of the repaired one is at most twice the trace's σ²
+    # plus what is left of a chi-squared variable with 54 degrees of freedom beyond 54: 4.2 σ².
+    assert error.mean() < 10 * scale**2 < (noise**2).sum(axis=(1, 2)).mean() / 5
+
+
+def test_repair_clips_to_the_range():
+    found = repair_moment(np.diag([3.0, -1.0]), 0.1, (0.1, 2.0))
+    np.testing.assert_allclose(np.linalg.eigvalsh(found), [0.1, 2.0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("tie", [1.0, 1.0 + 1e-9])
+def test_critical_value_is_continuous_where_eigenvalues_tie(tie):
+    inference = make(Euclidean(2), moment=np.diag([1.0, tie]), moment_scale=0.2, scale=0.1)
+    assert inference.region.critical_value == pytest.approx(
+        make(Euclidean(2), moment=np.eye(2), moment_scale=0.2, scale=0.1).region.critical_value,
+        rel=1e-7,
+    )
 
 
 def test_one_exact_record_says_nothing_about_the_spread():

@@ -25,6 +25,7 @@ from skdpfrechet.inference._covariance import (
     error_carrier,
     error_covariance,
     into_chart,
+    repair_moment,
 )
 from skdpfrechet.inference._variance import interval_ends, noise_moments, spread_from_moments
 from skdpfrechet.manifolds import Localization, Manifold, Sphere
@@ -149,7 +150,7 @@ def _spread(samples, points, mu, shares, rng):
     scale = _scales(lambda d: sensitivity.second_moment(model, radius, d, n), distance, budget)
     released = unvecd(_release(vecd(second_moment(logs)), scale, rng))  # as `SymmetricGaussian`
     moment_range = scale, np.maximum(reach**2, scale)
-    moment = clip_eigenvalues(released, *moment_range)
+    moment = repair_moment(released, scale, moment_range)
     if mu == inf:
         hessian = model.mean_squared_distance_hessian(points, logs)
     else:
