@@ -5,10 +5,14 @@ Every test allows for Monte Carlo error: a count of covering data sets fails onl
 all of this file raises a false alarm with probability below 1e-6.
 """
 
+import numpy as np
 import pytest
 from scipy.stats import binom
 
+from skdpfrechet import DPFrechetMean
+from skdpfrechet._numerics import clip_norm
 from tests.statistical.coverage_study import CENTRED, OFF_CENTRE, study
+from tests.statistical.private_ball_study import lognormal
 
 REPLICATIONS = 250
 FALSE_ALARM = 1e-8
@@ -53,3 +57,19 @@ def test_coverage_of_concentrated_data_off_the_centre(design, n, mu):
     result = study(OFF_CENTRE[design], n, mu, "sharp", REPLICATIONS)
     assert_coverage(result.mean_coverage, 0.926, 1.0)
     assert_coverage(result.variance_coverage, 0.926, 1.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mu", [1.0, 4.0])
+def test_coverage_in_a_ball_found_with_the_same_records(mu):
+    """Of the mean of the law clipped to that ball; docs/theory.md has the figures of 1,500 fits."""
+    rng = np.random.default_rng(11)
+    population = lognormal(200_000, 0.4, rng)[0].records
+    covered = 0
+    for seed in range(REPLICATIONS):
+        fit = DPFrechetMean(
+            center="private", radius="private", outer_radius=12.0, mu=mu, random_state=seed
+        ).fit(lognormal(500, 0.4, rng)[0].records)
+        moved = fit.center_ + clip_norm(population - fit.center_, fit.radius_)
+        covered += bool(fit.confidence_region_.contains(moved.mean(axis=0)))
+    assert_coverage(covered / REPLICATIONS, 0.94, 0.97)
