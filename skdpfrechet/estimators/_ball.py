@@ -157,12 +157,14 @@ def settle(
     center = wide.local.from_model(found.center) if ball.center is None else ball.center
     points = X if codes is None else wide.local.from_model(wide.sample.points)
     try:
-        inner = _enter(manifold, center, found.radius, points, None, n)
+        _localize(manifold, center, found.radius)
     except ValueError:
         # float64 cannot work around the released centre, which all may know. Never on a sphere.
         if manifold.diameter < inf:
             raise
         inner = wide
+    else:  # outside the try: which ball it is must not depend on a record
+        inner = _enter(manifold, center, found.radius, points, None, n)
     return replace(inner, releases=found.releases, share=plan.share, notes=notes)
 
 
@@ -170,14 +172,21 @@ def _enter(
     manifold: Manifold, center: Array, radius: float, X: Array, codes: Array | None, n: int
 ) -> Settled:
     """Move records into a public ball; those of a group become one point there."""
+    local = _localize(manifold, center, radius)
     with np.errstate(all="ignore"):  # no overflow warning may tell that some record is far away
-        local = manifold.localize(center)
-        check_localization(local, center, radius)
         cap = sensitivity.float_log_cap(local.model, radius, n)
         sample = enter_ball(local, X, radius, cap)
     if codes is not None:
         sample = load(local.model, group_means(local, sample.points, codes, radius))
     return Settled(center, radius, local, sample)
+
+
+def _localize(manifold: Manifold, center: Array, radius: float) -> Localization:
+    """Return the model around a public centre; raise if float64 cannot work there."""
+    with np.errstate(all="ignore"):
+        local = manifold.localize(center)
+        check_localization(local, center, radius)
+    return local
 
 
 def left(mu: float, settled: Settled) -> float:

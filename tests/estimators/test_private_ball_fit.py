@@ -9,6 +9,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from skdpfrechet import DPMDM, DPFrechetMean, DPFrechetVariance, DPPrincipalGeodesics
+from skdpfrechet._solvers import enter_ball
+from skdpfrechet.estimators import _ball
 from skdpfrechet.manifolds import Hyperbolic, SPDAffineInvariant, Sphere
 from tests.estimators.test_firewall import assert_same_state, blind_mechanisms  # noqa: F401
 
@@ -85,6 +87,30 @@ def test_too_few_records_fall_back_to_the_outer_ball(rng):
     forced = DPFrechetMean("spd", mu=0.2, ball_share=0.2, **WIDE).fit(far_away(rng, n=10))
     rows = [row for row in forced.privacy_.releases if row.statistic.startswith("ball")]
     assert_allclose(sum(row.mu**2 for row in rows), 0.2 * 0.2**2)
+
+
+def test_the_outer_ball_replaces_one_that_float64_cannot_follow(rng, monkeypatch):
+    space = Hyperbolic(2)
+    X = space.exp_coords(space.origin, [11.5, 0] + 0.1 * rng.normal(size=(400, 2)))
+    estimator = DPFrechetMean(space, mu=3.0, **WIDE)
+    fit = estimator.fit(X)  # boosts from a centre that far out cancel
+    assert fit.radius_ == 12.0
+    assert_array_equal(fit.center_, space.origin)
+    assert any(row.statistic.startswith("ball") for row in fit.privacy_.releases)
+
+    # That is for the released centre to say. An error about records must not choose the ball.
+    near = space.exp_coords(space.origin, 0.3 * rng.normal(size=(400, 2)))
+    balls = []
+
+    def raise_in_the_second(local, X, radius, cap):
+        balls.append(radius)
+        if len(balls) == 2:
+            raise np.linalg.LinAlgError
+        return enter_ball(local, X, radius, cap)
+
+    monkeypatch.setattr(_ball, "enter_ball", raise_in_the_second)
+    with pytest.raises(np.linalg.LinAlgError):
+        estimator.fit(near)
 
 
 def test_outer_centre_of_matrices_in_other_units(rng):
