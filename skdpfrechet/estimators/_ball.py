@@ -13,6 +13,7 @@ from skdpfrechet._solvers import Sample, enter_ball, load
 from skdpfrechet.estimators._budget import part
 from skdpfrechet.estimators._groups import group_means
 from skdpfrechet.estimators._private_ball import (
+    BallPlan,
     check_outer_radius,
     check_quantile,
     check_share,
@@ -25,6 +26,7 @@ from skdpfrechet.estimators._public_ball import (
     check_radius,
     radius_limit,
 )
+from skdpfrechet.estimators._records import Records
 from skdpfrechet.manifolds import Localization, Manifold, Sphere
 from skdpfrechet.privacy import Release
 
@@ -42,29 +44,42 @@ def is_private(value: object) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class PublicBall:
-    """A ball chosen without the records."""
+    """A ball chosen without the records, and the space as seen from its centre."""
 
     center: Array
     radius: float
+    local: Localization
+
+    @property
+    def outermost(self) -> PublicBall:
+        return self
+
+    @property
+    def share(self) -> float:
+        return 0.0
 
 
 @dataclass(frozen=True, eq=False)
 class WantedBall:
     """A ball to be found inside a public one; None stands for what is to be found."""
 
-    outer_center: Array
-    outer_radius: float
+    outermost: PublicBall
     center: Array | None
     radius: float | None
-    share: float | None
+    plan: BallPlan
     quantile: float | None
+
+    @property
+    def share(self) -> float:
+        """Share of μ² that finding it costs."""
+        return self.plan.share
 
 
 @dataclass(frozen=True, eq=False)
 class Settled:
     """Records in a ball that is public by now, and what it cost.
 
-    `sample` lives in the model of `local`; `share` is the part of μ² that `releases` spent.
+    `sample` lives in the model of `local`; `releases` spent what the plan of the ball says.
     """
 
     center: Array
@@ -72,11 +87,10 @@ class Settled:
     local: Localization
     sample: Sample
     releases: tuple[Release, ...] = ()
-    share: float = 0.0
     notes: tuple[str, ...] = ()
 
 
-def read_ball(estimator, manifold: Manifold, n: int) -> PublicBall | WantedBall:
+def read_ball(estimator, manifold: Manifold, n: int, mu: float) -> PublicBall | WantedBall:
     """Validate the parameters of an estimator that say where its records lie."""
     center, radius, paper = estimator.center, estimator.radius, estimator.calibration
     given = {
@@ -89,7 +103,9 @@ def read_ball(estimator, manifold: Manifold, n: int) -> PublicBall | WantedBall:
                 raise ValueError(
                     f"{name} must be None unless center or radius is 'private', got {value!r}."
                 )
-        return PublicBall(check_center(manifold, center), check_radius(manifold, radius, paper, n))
+        return _localize(
+            manifold, check_center(manifold, center), check_radius(manifold, radius, paper, n)
+        )
     known_radius = None if is_private(radius) else check_radius(manifold, radius, paper, n)
     outer_radius = check_outer_radius(manifold, estimator.outer_radius, known_radius)
     if manifold.diameter == inf:
@@ -106,89 +122,112 @@ def read_ball(estimator, manifold: Manifold, n: int) -> PublicBall | WantedBall:
         outer_center = np.eye(manifold.dim + 1)[-1]  # of no consequence: the sphere has no outside
     else:
         outer_center = check_center(manifold, estimator.outer_center)
-    return WantedBall(
-        outer_center,
+    plan = plan_ball(
+        manifold,
+        n,
+        mu,
         outer_radius,
+        center=known_center is None,
+        radius=known_radius,
+        share=check_share(estimator.ball_share),
+    )
+    for step in plan.steps:
+        part(mu, step.share)
+    return WantedBall(
+        _localize(manifold, outer_center, outer_radius),
         known_center,
         known_radius,
-        check_share(estimator.ball_share),
+        plan,
         check_quantile(estimator.ball_quantile),
     )
+
+
+def _localize(manifold: Manifold, center: Array, radius: float) -> PublicBall:
+    """Return the ball with the model around its centre; raise if float64 cannot work there."""
+    with np.errstate(all="ignore"):
+        local = manifold.localize(center)
+        check_localization(local, center, radius)
+    return PublicBall(center, radius, local)
 
 
 def settle(
     ball: PublicBall | WantedBall,
     manifold: Manifold,
-    X: Array,
+    records: Records,
     codes: Array | None,
     n: int,
     mu: float,
     calibration: str,
     rng: np.random.Generator,
 ) -> Settled:
-    """Find the ball if need be, and move the records, or the means of their groups, into it."""
+    """Find the ball if need be, and move the records, or the means of their groups, into it.
+
+    Replaced records are at the centre of the outermost ball. While a sphere has no centre, they are
+    nowhere: such a record, or a group of them, is the zero vector until the centre is found, and
+    the centre from then on; beside true records of its group it has no weight.
+    """
     if isinstance(ball, PublicBall):
-        return _enter(manifold, ball.center, ball.radius, X, codes, n)
-    wide = _enter(manifold, ball.outer_center, ball.outer_radius, X, codes, n)
-    plan = plan_ball(
-        manifold,
-        n,
-        mu,
-        ball.outer_radius,
-        center=ball.center is None,
-        radius=ball.radius,
-        share=ball.share,
-    )
+        return _enter(ball, records.points, codes, n)
+    nowhere = None
+    if records.replaced is not None and ball.center is None and isinstance(manifold, Sphere):
+        records, codes, nowhere = _without_center(records.points, records.replaced, codes, n)
+    wide = _enter(ball.outermost, records.points, codes, n)
     found = find_ball(
         wide.local.model,
-        wide.sample.points,
+        _put(wide.sample.points, nowhere, np.zeros(manifold.point_shape)),
         wide.local.origin,
-        plan,
+        ball.plan,
         mu=mu,
-        outer_radius=ball.outer_radius,
+        outer_radius=ball.outermost.radius,
         radius=ball.radius,
         quantile=ball.quantile,
         limit=radius_limit(manifold, calibration),
         rng=rng,
     )
-    notes = () if plan.steps else (NOTHING_BOUGHT,)
-    if not plan.steps and found.radius == ball.outer_radius:
+    notes = () if ball.plan.steps else (NOTHING_BOUGHT,)
+    if not ball.plan.steps and found.radius == ball.outermost.radius:
         return replace(wide, notes=notes)
     center = wide.local.from_model(found.center) if ball.center is None else ball.center
-    points = X if codes is None else wide.local.from_model(wide.sample.points)
+    points = records.points if codes is None else wide.local.from_model(wide.sample.points)
     try:
-        _localize(manifold, center, found.radius)
+        tight = _localize(manifold, center, found.radius)
     except ValueError:
         # float64 cannot work around the released centre, which all may know. Never on a sphere.
         if manifold.diameter < inf:
             raise
-        inner = wide
-    else:  # outside the try: which ball it is must not depend on a record
-        inner = _enter(manifold, center, found.radius, points, None, n)
-    return replace(inner, releases=found.releases, share=plan.share, notes=notes)
+        return replace(wide, releases=found.releases, notes=notes)
+    # Outside the try: which ball it is must not depend on a record.
+    inner = _enter(tight, _put(points, nowhere, center), None, n)
+    return replace(inner, releases=found.releases, notes=notes)
 
 
-def _enter(
-    manifold: Manifold, center: Array, radius: float, X: Array, codes: Array | None, n: int
-) -> Settled:
-    """Move records into a public ball; those of a group become one point there."""
-    local = _localize(manifold, center, radius)
+def _without_center(
+    points: Array, replaced: Array, codes: Array | None, n: int
+) -> tuple[Records, Array | None, Array]:
+    """Return the records that count, their groups, and which of n records or groups are nowhere."""
+    if codes is None:
+        return Records(points), None, replaced
+    nowhere = np.ones(n, dtype=bool)
+    nowhere[codes[~replaced]] = False
+    kept = ~replaced | nowhere[codes]
+    return Records(points[kept]), codes[kept], nowhere
+
+
+def _put(points: Array, rows: Array | None, point: Array) -> Array:
+    return points if rows is None else np.where(rows[:, None], point, points)
+
+
+def _enter(ball: PublicBall, points: Array, codes: Array | None, n: int) -> Settled:
+    """Move points into a public ball; those of a group become one point there."""
+    local = ball.local
     with np.errstate(all="ignore"):  # no overflow warning may tell that some record is far away
-        cap = sensitivity.float_log_cap(local.model, radius, n)
-        sample = enter_ball(local, X, radius, cap)
+        cap = sensitivity.float_log_cap(local.model, ball.radius, n)
+        sample = enter_ball(local, points, ball.radius, cap)
     if codes is not None:
-        sample = load(local.model, group_means(local, sample.points, codes, radius))
-    return Settled(center, radius, local, sample)
+        sample = load(local.model, group_means(local, sample.points, codes, ball.radius))
+    return Settled(ball.center, ball.radius, local, sample)
 
 
-def _localize(manifold: Manifold, center: Array, radius: float) -> Localization:
-    """Return the model around a public centre; raise if float64 cannot work there."""
-    with np.errstate(all="ignore"):
-        local = manifold.localize(center)
-        check_localization(local, center, radius)
-    return local
-
-
-def left(mu: float, settled: Settled) -> float:
-    """Return the budget that finding the ball has left."""
-    return mu if settled.share == 0 or mu == inf else part(mu, 1 - settled.share)
+def left(mu: float, ball: PublicBall | WantedBall) -> float:
+    """Return the budget that finding the ball leaves."""
+    return mu if ball.share == 0 or mu == inf else part(mu, 1 - ball.share)

@@ -12,12 +12,14 @@ from sklearn.utils.validation import check_is_fitted
 from skdpfrechet import _kernels, sensitivity
 from skdpfrechet._numerics import Array
 from skdpfrechet._validation import check_open_unit
-from skdpfrechet.estimators._records import BallProblem, check_on_manifold, read_records
+from skdpfrechet.estimators._plan import BallProblem
+from skdpfrechet.estimators._records import admit, look
 from skdpfrechet.manifolds import Manifold
 from skdpfrechet.manifolds._resolve import point_ndim
 from skdpfrechet.privacy import GDP, PrivacyReport, Release
 
 CALIBRATIONS = ("sharp", "paper")
+INVALID = ("raise", "replace")
 CLIPPING_NOTE = "the estimand is that of the law of the records projected to the ball"
 
 
@@ -63,6 +65,9 @@ class _DPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         if not isinstance(self.calibration, str) or self.calibration not in CALIBRATIONS:
             names = ", ".join(repr(name) for name in CALIBRATIONS)
             raise ValueError(f"calibration must be one of {names}, got {self.calibration!r}.")
+        if not isinstance(self.invalid, str) or self.invalid not in INVALID:
+            names = " or ".join(repr(name) for name in INVALID)
+            raise ValueError(f"invalid must be {names}, got {self.invalid!r}.")
         if self.confidence_level is None:
             return None
         return check_open_unit("confidence_level", self.confidence_level)
@@ -70,8 +75,8 @@ class _DPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def _read_for_transform(self, X) -> Array:
         """Return records on the fitted manifold."""
         check_is_fitted(self)
-        X, epsilon = read_records(self, X, reset=False)
-        return check_on_manifold(self.manifold_, X, "X", epsilon)
+        points, epsilon = look(self, X, reset=False).numbers()
+        return admit(self.manifold_, points, epsilon).points
 
 
 def fit_threads(n_jobs):

@@ -13,11 +13,12 @@ from sklearn.utils.validation import assert_all_finite, check_consistent_length,
 
 from skdpfrechet._numerics import Array
 from skdpfrechet.estimators._ball import is_private
-from skdpfrechet.estimators._base import _DPEstimator
+from skdpfrechet.estimators._base import _DPEstimator, fit_threads
 from skdpfrechet.estimators._groups import check_groups
 from skdpfrechet.estimators._mean import DPFrechetMean
 from skdpfrechet.estimators._mechanisms import make_generator
-from skdpfrechet.estimators._records import check_mu, check_on_manifold, read_records
+from skdpfrechet.estimators._plan import check_mu, read
+from skdpfrechet.estimators._records import look
 from skdpfrechet.manifolds import resolve_manifold
 from skdpfrechet.privacy import GDP, PrivacyReport
 
@@ -88,6 +89,9 @@ class DPMDM(ClassifierMixin, _DPEstimator):
         Threads for the passes over the records, as for `DPFrechetMean`.
     outer_radius, outer_center, ball_share, ball_quantile
         How a ``"private"`` centre or radius is found, as for `DPFrechetMean`.
+    invalid : {"raise", "replace"}, default="raise"
+        What `fit` does with a record that is not finite or not on the manifold: raise, which lies
+        outside the guarantee, or put the public centre in its place, as for `DPFrechetMean`.
 
     Attributes
     ----------
@@ -164,6 +168,7 @@ class DPMDM(ClassifierMixin, _DPEstimator):
         outer_center=None,
         ball_share="auto",
         ball_quantile="auto",
+        invalid="raise",
     ):
         self.manifold = manifold
         self.radius = radius
@@ -177,6 +182,7 @@ class DPMDM(ClassifierMixin, _DPEstimator):
         self.outer_center = outer_center
         self.ball_share = ball_share
         self.ball_quantile = ball_quantile
+        self.invalid = invalid
 
     def fit(self, X, y, *, groups=None):
         """Release the mean of every class.
@@ -204,42 +210,51 @@ class DPMDM(ClassifierMixin, _DPEstimator):
         ConvergenceError
             If a mean misses the residual on which the sensitivity relies. Nothing is released.
         """
+        with fit_threads(self.n_jobs):
+            return self._fit(X, y, groups)
+
+    def _fit(self, X, y, groups):
         self._forget()
         mu = check_mu(self.mu)
         if y is None:
             raise ValueError("DPMDM requires y to be passed, but the target y is None.")
-        X, epsilon = read_records(self, X, reset=True)
-        y, classes = _read_labels(y, len(X))
-        codes = None if groups is None else check_groups(groups, len(X))
-        class_mu = mu if codes is None else mu / sqrt(len(classes))
-        manifold = resolve_manifold(self.manifold, X.shape[1:])
-        X = check_on_manifold(manifold, X, "X", epsilon)
+        unread = look(self, X, reset=True)
+        n, point_shape = unread.shape[0], unread.shape[1:]
+        y, classes = _read_labels(y, n)
+        codes = None if groups is None else check_groups(groups, n)
+        manifold = resolve_manifold(self.manifold, point_shape)
         means = [
             DPFrechetMean(
                 manifold,
                 radius=self.radius,
                 center=self.center,
-                mu=class_mu,
+                mu=mu if codes is None else mu / sqrt(len(classes)),
                 confidence_level=None,
                 mechanism=self.mechanism,
                 calibration=self.calibration,
                 random_state=seed,
-                n_jobs=self.n_jobs,
                 outer_radius=self.outer_radius,
                 outer_center=self.outer_center,
                 ball_share=self.ball_share,
                 ball_quantile=self.ball_quantile,
-            ).fit(X[y == label], groups=None if codes is None else codes[y == label])
-            for label, seed in zip(
-                classes, _class_seeds(self.random_state, len(classes)), strict=True
+                invalid=self.invalid,
             )
+            for seed in _class_seeds(self.random_state, len(classes))
         ]
+        members = [y == label for label in classes]
+        plans = [
+            mean._plan((int(rows.sum()), *point_shape), None if codes is None else codes[rows])
+            for mean, rows in zip(means, members, strict=True)
+        ]
+        records = read(self, plans[0], unread)
+        for mean, plan, rows in zip(means, plans, members, strict=True):
+            mean._release(plan, records[rows])
         self.classes_ = classes
         self.means_ = np.stack([mean.mean_ for mean in means])
         self.manifold_ = manifold
         if not is_private(self.center):
             self.center_ = means[0].center_
-        self.n_samples_ = len(X) if codes is None else int(codes.max()) + 1
+        self.n_samples_ = n if codes is None else int(codes.max()) + 1
         self.privacy_ = _report(mu, classes, [mean.privacy_ for mean in means], codes is not None)
         self._n_features_out = len(classes)
         return self
@@ -324,7 +339,10 @@ def _class_seeds(random_state, k: int) -> list[int | None]:
 
 
 def _report(
-    mu: float, classes: Array, reports: list[PrivacyReport], grouped: bool
+    mu: float,
+    classes: Array,
+    reports: list[PrivacyReport],
+    grouped: bool,
 ) -> PrivacyReport:
     rows = [
         replace(row, statistic=f"{row.statistic} of class {label}")

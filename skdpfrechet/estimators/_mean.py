@@ -11,9 +11,9 @@ from skdpfrechet import sensitivity
 from skdpfrechet._numerics import Array, clip_norm, symmetrize
 from skdpfrechet.estimators._base import _DPEstimator, fit_notes, fit_threads, make_report
 from skdpfrechet.estimators._budget import mean_shares, part
-from skdpfrechet.estimators._mechanisms import make_generator, resolve_mechanism
+from skdpfrechet.estimators._plan import BallProblem, FitPlan, enter, plan_fit, read
 from skdpfrechet.estimators._private_mean import release_mean
-from skdpfrechet.estimators._records import BallProblem, check_mu, prepare, real_numbers
+from skdpfrechet.estimators._records import Records, look, real_numbers
 from skdpfrechet.inference import ConfidenceRegion, MeanInference, MeanRelease
 from skdpfrechet.mechanisms import SymmetricGaussian
 from skdpfrechet.privacy import GDP, Release
@@ -74,6 +74,10 @@ class DPFrechetMean(_DPEstimator):
     ball_quantile : "auto" or float, default="auto"
         Share of the records that a private ball shall hold. ``"auto"`` weighs the bias from moving
         records against the noise of a wider ball.
+    invalid : {"raise", "replace"}, default="raise"
+        What `fit` does with a record that is not finite or not on the manifold: raise, which tells
+        that there is one and lies outside the guarantee, or silently put the public centre in its
+        place (see the user guide for private centres). `transform` always raises.
 
     Attributes
     ----------
@@ -110,8 +114,9 @@ class DPFrechetMean(_DPEstimator):
     records; its output is not a release, it is as sensitive as its input. There is no
     `sample_weight`: weights change the sensitivity, and would have to be public themselves.
 
-    `fit` raises if X holds a value that is not finite or not on the manifold, and if the mean
-    cannot be certified; whether it does depends on the records and lies outside the guarantee.
+    With ``invalid="raise"``, `fit` raises if X holds a value that is not finite or not on the
+    manifold, and always if the mean cannot be certified; whether it does depends on the records and
+    lies outside the guarantee. The shape and the dtype of X are public.
 
     References
     ----------
@@ -150,6 +155,7 @@ class DPFrechetMean(_DPEstimator):
         outer_center=None,
         ball_share="auto",
         ball_quantile="auto",
+        invalid="raise",
     ):
         self.manifold = manifold
         self.radius = radius
@@ -165,6 +171,7 @@ class DPFrechetMean(_DPEstimator):
         self.outer_center = outer_center
         self.ball_share = ball_share
         self.ball_quantile = ball_quantile
+        self.invalid = invalid
 
     def fit(self, X, y=None, *, groups=None):
         """Release the mean of the records.
@@ -197,16 +204,29 @@ class DPFrechetMean(_DPEstimator):
 
     def _fit(self, X, groups):
         self._forget()
-        level, mu = self._check_choices(), check_mu(self.mu)
-        rng, void_reason = make_generator(self.random_state)
-        problem = prepare(self, X, groups, mu, rng)
-        fit_mu, mu = mu, problem.mu
-        mechanism = resolve_mechanism(self.mechanism, problem.manifold)
-        shares = mean_shares(
-            mu, problem.n, self.calibration, self.budget_split, region=level is not None
-        )
+        unread = look(self, X, reset=True)
+        plan = self._plan(unread.shape, groups)
+        return self._release(plan, read(self, plan, unread))
+
+    def _plan(self, shape, groups) -> FitPlan:
+        return plan_fit(self, shape, groups)
+
+    def _shares(self, mu, n):
+        region = self.confidence_level is not None
+        return mean_shares(mu, n, self.calibration, self.budget_split, region)
+
+    def _release(self, plan: FitPlan, records: Records):
+        """Release what was planned; from here on randomness is drawn."""
+        problem = enter(plan, records, self.calibration)
+        mu, shares, level, rng = problem.mu, plan.shares, plan.level, plan.rng
         release, point, row = release_mean(
-            problem, part(mu, shares["mean"]), fit_mu, mechanism, self.calibration, rng, void_reason
+            problem,
+            part(mu, shares["mean"]),
+            plan.mu,
+            plan.mechanism,
+            self.calibration,
+            rng,
+            plan.void_reason,
         )
         rows, inference = [*problem.releases, row], None
         if level is not None:
@@ -220,7 +240,11 @@ class DPFrechetMean(_DPEstimator):
         self.radius_ = problem.radius
         self.n_samples_ = problem.n
         self.privacy_ = make_report(
-            fit_mu, rows, void_reason, fit_notes(problem, mechanism), problem.unit
+            plan.mu,
+            rows,
+            plan.void_reason,
+            fit_notes(problem, plan.mechanism),
+            problem.unit,
         )
         self._inference = inference
         self._n_features_out = problem.manifold.dim

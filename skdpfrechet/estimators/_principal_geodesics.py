@@ -9,9 +9,10 @@ import numpy as np
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from skdpfrechet._numerics import Array, eigh
-from skdpfrechet.estimators._base import _DPEstimator
+from skdpfrechet.estimators._base import _DPEstimator, fit_threads
 from skdpfrechet.estimators._mean import DPFrechetMean
-from skdpfrechet.estimators._records import check_on_manifold, read_records, real_numbers
+from skdpfrechet.estimators._plan import read
+from skdpfrechet.estimators._records import look, real_numbers
 from skdpfrechet.inference import MeanInference
 from skdpfrechet.manifolds import resolve_manifold
 
@@ -52,6 +53,9 @@ class DPPrincipalGeodesics(_DPEstimator):
         Threads for the passes over the records, as for `DPFrechetMean`.
     outer_radius, outer_center, ball_share, ball_quantile
         How a ``"private"`` centre or radius is found, as for `DPFrechetMean`.
+    invalid : {"raise", "replace"}, default="raise"
+        What `fit` does with a record that is not finite or not on the manifold: raise, which lies
+        outside the guarantee, or put the public centre in its place, as for `DPFrechetMean`.
 
     Attributes
     ----------
@@ -135,6 +139,7 @@ class DPPrincipalGeodesics(_DPEstimator):
         outer_center=None,
         ball_share="auto",
         ball_quantile="auto",
+        invalid="raise",
     ):
         self.manifold = manifold
         self.n_components = n_components
@@ -149,6 +154,7 @@ class DPPrincipalGeodesics(_DPEstimator):
         self.outer_center = outer_center
         self.ball_share = ball_share
         self.ball_quantile = ball_quantile
+        self.invalid = invalid
 
     def fit(self, X, y=None, *, groups=None):
         """Release the mean and the second moment, and decompose it.
@@ -173,9 +179,13 @@ class DPPrincipalGeodesics(_DPEstimator):
         ConvergenceError
             If the mean misses the residual on which the sensitivity relies. Nothing is released.
         """
+        with fit_threads(self.n_jobs):
+            return self._fit(X, groups)
+
+    def _fit(self, X, groups):
         self._forget()
-        X, epsilon = read_records(self, X, reset=True)
-        manifold = resolve_manifold(self.manifold, X.shape[1:])
+        unread = look(self, X, reset=True)
+        manifold = resolve_manifold(self.manifold, unread.shape[1:])
         k = _check_n_components(self.n_components, manifold.dim)
         mean = DPFrechetMean(
             manifold,
@@ -185,13 +195,16 @@ class DPPrincipalGeodesics(_DPEstimator):
             mechanism=self.mechanism,
             budget_split=SPLIT if self.budget_split is None else self.budget_split,
             random_state=self.random_state,
-            n_jobs=self.n_jobs,
             outer_radius=self.outer_radius,
             outer_center=self.outer_center,
             ball_share=self.ball_share,
             ball_quantile=self.ball_quantile,
-        ).fit(check_on_manifold(manifold, X, "X", epsilon), groups=groups)
+            invalid=self.invalid,
+        )
+        plan = mean._plan(unread.shape, groups)
+        mean._release(plan, read(self, plan, unread))
         inference = mean._inference
+        assert inference is not None  # the mean has a confidence level
         variances, directions = eigh(released_second_moment(inference))
         directions = directions[:, ::-1].T
         variances = repair_variances(variances[::-1], inference.reach**2)

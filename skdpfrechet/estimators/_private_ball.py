@@ -9,7 +9,7 @@ everything else here is post-processing of noisy answers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, hypot, inf, log, sqrt
 from typing import Literal
 
@@ -275,7 +275,8 @@ def find_ball(
     model : Manifold
     points : ndarray, shape (n, *point_shape)
         Records, moved into the outer ball. Only their clipped logarithms and the bins of their
-        distances are used, so that no sensitivity relies on the move.
+        distances are used, so that no sensitivity relies on the move. On a sphere the zero vector
+        is a record that is nowhere: it adds nothing to an extrinsic mean, and is there afterwards.
     origin : ndarray, shape point_shape
         Outer centre, public. Any point where the plan starts with an extrinsic mean.
     plan : BallPlan
@@ -309,6 +310,7 @@ def find_ball(
     for k, step in enumerate(plan.steps):
         if step.query == "extrinsic mean":
             center, row = search.extrinsic_mean(step.share)
+            search = search.with_zeros_at(center)
             error = row.noise_scale * sqrt(model.dim)
         elif step.query == "tangent mean":
             if radius is not None and error is not None:
@@ -407,8 +409,13 @@ class _Search:
         row = Release(f"ball, step {order + 1}: centre", mu, scale, noise.sigma, "gaussian")
         return inside, row
 
+    def with_zeros_at(self, center: Array) -> _Search:
+        """Return the search with the released centre in place of zero vectors."""
+        zero = ~self.points.any(axis=-1, keepdims=True)
+        return replace(self, points=np.where(zero, center, self.points)) if zero.any() else self
+
     def extrinsic_mean(self, share: float) -> tuple[Array, Release]:
-        """Release the direction of the mean of unit vectors."""
+        """Release the direction of the mean of vectors of length one, or zero."""
         mu = part(self.mu, share)
         scale = sensitivity.extrinsic_mean(self.n)
         noise = Gaussian.calibrate(scale, GDP(mu))

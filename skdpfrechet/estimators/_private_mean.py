@@ -10,7 +10,7 @@ from skdpfrechet import sensitivity
 from skdpfrechet._numerics import Array
 from skdpfrechet._solvers import frechet_mean
 from skdpfrechet.estimators._mechanisms import calibrate
-from skdpfrechet.estimators._records import BallProblem
+from skdpfrechet.estimators._plan import BallProblem
 from skdpfrechet.inference import MeanRelease
 from skdpfrechet.privacy import GDP, Release
 

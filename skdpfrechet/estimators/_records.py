@@ -1,109 +1,117 @@
-"""From what the user passes to records that obey the public ball.
+"""From what the user passes to points of the manifold, in two steps.
 
-No message here depends on the value of a record beyond the documented exceptions: that some record
-is not finite or does not lie on the manifold. No message says which one.
+`look` sees the shape and the type of X, which are public, and no value. Then `Unread.numbers`
+converts, and `admit` finds what is no point. No message here depends on the value of a record
+beyond the documented exceptions: that some record is not finite, does not lie on the manifold or is
+no number. No message says which one.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from math import inf
+from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data
 
 from skdpfrechet._numerics import Array
-from skdpfrechet._solvers import Sample
-from skdpfrechet._validation import check_positive
-from skdpfrechet.estimators._ball import left, read_ball, settle
-from skdpfrechet.estimators._budget import SMALLEST_MU
-from skdpfrechet.estimators._groups import check_groups
-from skdpfrechet.manifolds import Localization, Manifold, resolve_manifold
+from skdpfrechet.manifolds import Manifold
 from skdpfrechet.manifolds._resolve import point_ndim
-from skdpfrechet.privacy import Release
-
-LARGEST_MU = 1e20  # its square and its multiples by n stay far from overflow
 
 
 @dataclass(frozen=True, eq=False)
-class BallProblem:
-    """Records in the model of a space, moved into the ball. Lives during `fit` only.
+class Unread:
+    """Records of the right shape, of which no value was looked at.
 
-    `mu` is what remains for the fit after the `releases` that found the ball.
+    `typed` says that they came as numbers of one type, which is public. That of a list, an array of
+    objects or a data frame may depend on their values.
     """
 
-    manifold: Manifold
-    center: Array
-    radius: float
-    local: Localization
-    sample: Sample
-    mu: float
-    releases: tuple[Release, ...] = ()
-    unit: str = "record"
-    notes: tuple[str, ...] = ()
+    data: Any
+    typed: bool
 
     @property
-    def n(self) -> int:
-        return self.sample.n
+    def shape(self) -> tuple[int, ...]:
+        return tuple(np.shape(self.data))
+
+    def numbers(self, *, replace: bool = False) -> tuple[Array, float]:
+        """Return the records as float64, and the rounding unit of the type they came in.
+
+        A record that does not convert becomes NaN with `replace`, and raises otherwise.
+        """
+        data = np.asarray(self.data)
+        values = _numbers_or_nan(data) if replace and not self.typed else real_numbers(data)
+        # One record that changes the type of a list must not change how the others are read.
+        dtype: Any = np.dtype(float) if replace and not self.typed else data.dtype
+        single = dtype.kind == "f" and dtype.itemsize < 8
+        return values, float(np.finfo(dtype).eps) if single else 2.0**-52
 
 
-def prepare(estimator, X, groups, mu: float, rng: np.random.Generator) -> BallProblem:
-    """Validate the records and the ball, and move the records into it.
+@dataclass(frozen=True, eq=False)
+class Records:
+    """Points of a manifold; `replaced` marks those that were none and became a public one."""
 
-    A group of records becomes one point. A ball that is to be found is released here.
-    """
-    X, epsilon = read_records(estimator, X, reset=True)
-    manifold = resolve_manifold(estimator.manifold, X.shape[1:])
-    codes = None if groups is None else check_groups(groups, len(X))
-    n = len(X) if codes is None else int(codes.max()) + 1
-    ball = read_ball(estimator, manifold, n)
-    X = check_on_manifold(manifold, X, "X", epsilon)
-    settled = settle(ball, manifold, X, codes, n, mu, estimator.calibration, rng)
-    return BallProblem(
-        manifold=manifold,
-        center=settled.center,
-        radius=settled.radius,
-        local=settled.local,
-        sample=settled.sample,
-        mu=left(mu, settled),
-        releases=settled.releases,
-        notes=settled.notes,
-        unit="record" if codes is None else "group",
-    )
+    points: Array
+    replaced: Array | None = None
+
+    def __getitem__(self, rows: Array) -> Records:
+        return Records(self.points[rows], None if self.replaced is None else self.replaced[rows])
 
 
-def read_records(estimator, X, reset: bool) -> tuple[Array, float]:
-    """Return X as float64, and the rounding unit of the type it came in."""
+def look(estimator, X, *, reset: bool) -> Unread:
+    """Check the shape and the type of X, and set or check the number and names of its columns."""
+    if issparse(X):
+        raise TypeError("X must be a dense array, got a sparse one; X.toarray() makes it dense.")
     ndim = point_ndim(estimator.manifold)
-    if not issparse(X):
-        X = real_numbers(X)
-        _check_shape(estimator.manifold, np.shape(X), ndim)
-        if hasattr(X, "iloc") and np.shape(X)[1] == 0:  # scikit-learn stumbles over such a frame
-            raise ValueError(
-                f"Found array with 0 feature(s) (shape={np.shape(X)}) while a minimum of 1 is "
-                f"required by {type(estimator).__name__}."
-            )
-    dtype = getattr(X, "dtype", np.dtype(float))
-    single = isinstance(dtype, np.dtype) and dtype.kind == "f" and dtype.itemsize < 8
-    epsilon = float(np.finfo(dtype).eps) if single else 2.0**-52
-    with np.errstate(over="ignore"):  # long doubles beyond float64 become inf, which is refused
-        checked = validate_data(
-            estimator,
-            X,
-            dtype=np.float64,
-            order="C",
-            ensure_2d=ndim == 1,
-            allow_nd=ndim == 2,
-            ensure_all_finite=False,  # its message is a page long
-            reset=reset,
-        )
-    if not np.isfinite(checked).all():
-        raise ValueError("X must contain finite numbers only, got NaN or infinity.")
+    is_frame = hasattr(X, "iloc") or hasattr(X, "__dataframe__")
+    is_array = isinstance(X, np.ndarray)
+    data = X if is_frame else _as_array(X)
+    if is_array and data.dtype.kind == "c":
+        raise ValueError(_COMPLEX)
+    _check_shape(estimator, tuple(np.shape(data)), ndim)
+    validate_data(estimator, data, reset=reset, skip_check_array=True, ensure_2d=ndim == 1)
     if ndim == 2:
-        _check_size(estimator, checked.shape[1], reset)
-    return checked, epsilon
+        _check_size(estimator, np.shape(data)[1], reset)
+    return Unread(data, is_array and data.dtype.kind in "buif")
+
+
+def _as_array(X) -> Array:
+    """Return X as an array, of objects where numpy would turn numbers into strings or the like."""
+    with suppress(TypeError, ValueError, OverflowError):  # numpy's own messages quote the data
+        array = np.asarray(X)
+        if isinstance(X, np.ndarray) or array.dtype.kind in "buifc":
+            return array
+        return np.asarray(X, dtype=object)
+    raise ValueError("X must be a rectangular array of real numbers.")
+
+
+def _check_shape(estimator, shape: tuple[int, ...], ndim: int) -> None:
+    """scikit-learn's own message for vectors where it expects rows quotes the data."""
+    manifold = estimator.manifold
+    if len(shape) != ndim + 1:
+        wanted = "(n_samples, n_features)" if ndim == 1 else "(n_samples, p, p)"
+        hint = ""
+        if ndim == len(shape) == 1:
+            hint = " Reshape your data: X.reshape(1, -1) is one sample."
+        raise ValueError(
+            f"X must have shape {wanted} for manifold={manifold!r}, "
+            f"got an array of shape {shape}.{hint}"
+        )
+    if ndim == 2 and not shape[1] == shape[2] > 0:
+        raise ValueError(
+            f"X must contain square matrices for manifold={manifold!r}, "
+            f"got matrices of shape {shape[1:]}."
+        )
+    for size, kind in zip(shape, ("sample(s)", "feature(s)"), strict=False):
+        if size == 0:  # in scikit-learn's words
+            raise ValueError(
+                f"Found array with 0 {kind} (shape={shape}) while a minimum of 1 is required by "
+                f"{type(estimator).__name__}."
+            )
 
 
 def _check_size(estimator, size: int, reset: bool) -> None:
@@ -117,75 +125,80 @@ def _check_size(estimator, size: int, reset: bool) -> None:
         )
 
 
-def _check_shape(manifold: str | Manifold, shape: tuple[int, ...], ndim: int) -> None:
-    """scikit-learn's own message for vectors where it expects rows quotes the data."""
-    if ndim == 1 and len(shape) < 2:
-        hint = " Reshape your data: X.reshape(1, -1) is one sample." if len(shape) == 1 else ""
-        raise ValueError(
-            f"X must have shape (n_samples, n_features) for manifold={manifold!r}, "
-            f"got an array of shape {shape}.{hint}"
-        )
-    if ndim == 2 and len(shape) != 3:
-        raise ValueError(
-            f"X must have shape (n_samples, p, p) for manifold={manifold!r}, "
-            f"got an array of shape {shape}."
-        )
-    if ndim == 2 and not shape[1] == shape[2] > 0:
-        raise ValueError(
-            f"X must contain square matrices for manifold={manifold!r}, "
-            f"got matrices of shape {shape[1:]}."
-        )
+_COMPLEX = "Complex data not supported: X must be real; Hermitian matrices have no space here yet."
 
 
-def real_numbers(X):
-    """Return X unchanged if it converts to real numbers.
+def real_numbers(X) -> Array:
+    """Return X as an array of float64.
 
     scikit-learn's own messages for complex and for non-numeric input quote the data.
     """
-    converted, problem = None, None
+    array = _as_array(X)
+    if array.dtype.kind == "c":
+        raise ValueError(_COMPLEX)
     try:
-        converted = np.asarray(X)
-        if converted.dtype.kind == "c":
-            problem = "complex"
-        elif converted.dtype.kind not in "buif":
+        with np.errstate(all="ignore"):  # long doubles beyond float64 become inf
+            if array.dtype.kind in "buif":
+                return np.asarray(array, dtype=np.float64, order="C")
             with warnings.catch_warnings():
                 warnings.simplefilter("error", np.exceptions.ComplexWarning)
-                converted = converted.astype(np.float64)
+                return array.astype(np.float64, order="C")
     except np.exceptions.ComplexWarning:
         problem = "complex"
     except (TypeError, ValueError, OverflowError) as error:
-        problem = "ragged" if converted is None else type(error).__name__
+        problem = type(error).__name__
     # Raised outside the handler: an exception context would carry the original message.
     if problem == "complex":
-        raise ValueError(
-            "Complex data not supported: X must be real; Hermitian matrices have no space here yet."
-        )
-    if problem == "ragged":
-        raise ValueError("X must be a rectangular array of real numbers.")
-    if problem is not None:
-        raise (TypeError if problem == "TypeError" else ValueError)(
-            "X must contain real numbers only: every argument must be a string or a real number "
-            "that converts to float."
-        )
-    return X if hasattr(X, "iloc") or hasattr(X, "__dataframe__") else converted
+        raise ValueError(_COMPLEX)
+    raise (TypeError if problem == "TypeError" else ValueError)(
+        "X must contain real numbers only: every argument must be a string or a real number "
+        "that converts to float."
+    )
 
 
-def check_on_manifold(manifold: Manifold, points: Array, name: str, epsilon: float) -> Array:
-    """Return the points in canonical form; raise if some point is off the manifold."""
-    # No overflow warning may tell that some record is huge.
-    with np.errstate(all="ignore"):
-        for mask, requirement in manifold.violations(points, epsilon):
+def _numbers_or_nan(data: Array) -> Array:
+    """Return X as an array of float64, what does not convert as NaN."""
+    if data.dtype.kind == "c":  # a list with a complex number
+        return np.where(data.imag == 0, data.real, np.nan)
+    with suppress(TypeError, ValueError):
+        return real_numbers(data)
+    values = np.full(data.shape, np.nan)
+    for value, record in zip(values, data, strict=True):
+        with suppress(TypeError, ValueError):
+            value[...] = real_numbers(record)
+    return values
+
+
+def admit(
+    manifold: Manifold, points: Array, epsilon: float, substitute: Array | None = None
+) -> Records:
+    """Return points in canonical form; what is no point raises, or becomes the substitute.
+
+    Parameters
+    ----------
+    manifold : Manifold
+    points : ndarray, shape (n, *point_shape)
+    epsilon : float
+        Rounding unit of the type in which the points were stored.
+    substitute : ndarray, shape point_shape, or None
+        A public point of the manifold. Which records it replaces depends on nothing but the record.
+    """
+    replaced: Array | None = None
+    with np.errstate(all="ignore"):  # no overflow warning may tell that some record is huge
+        for mask, requirement in _violations(manifold, points, epsilon):
+            if substitute is None and mask.any():
+                raise ValueError(f"X must contain {requirement}.")
             if mask.any():
-                raise ValueError(f"{name} must contain {requirement}.")
-        return manifold.canonical(points)
+                replaced = mask if replaced is None else replaced | mask
+        if substitute is not None and replaced is not None:
+            rows = replaced.reshape(-1, *(1,) * len(manifold.point_shape))
+            points = np.where(rows, substitute, points)
+        return Records(manifold.canonical(points), replaced)
 
 
-def check_mu(mu) -> float:
-    """Return μ > 0; infinity asks for the exact, non-private result."""
-    value = check_positive("mu", mu, allow_inf=True)
-    if value < inf and not SMALLEST_MU <= value <= LARGEST_MU:
-        raise ValueError(
-            f"mu must be from {SMALLEST_MU:g} to {LARGEST_MU:g}, the range that float64 can "
-            f"follow, or infinite, got {mu!r}."
-        )
-    return value
+def _violations(manifold: Manifold, points: Array, epsilon: float) -> Iterator[tuple[Array, str]]:
+    finite = np.isfinite(points)
+    if not finite.all():
+        axes = tuple(range(1, points.ndim))
+        yield np.asarray(~finite.all(axis=axes)), "finite numbers only, got NaN or infinity"
+    yield from manifold.violations(points, epsilon)

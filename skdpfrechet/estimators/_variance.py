@@ -12,9 +12,10 @@ from skdpfrechet._numerics import Array
 from skdpfrechet.estimators._ball import is_private
 from skdpfrechet.estimators._base import _DPEstimator, fit_notes, fit_threads, make_report
 from skdpfrechet.estimators._budget import part, variance_shares
-from skdpfrechet.estimators._mechanisms import make_generator, rebuild, resolve_mechanism
+from skdpfrechet.estimators._mechanisms import rebuild
+from skdpfrechet.estimators._plan import BallProblem, FitPlan, enter, plan_fit, read
 from skdpfrechet.estimators._private_mean import release_mean
-from skdpfrechet.estimators._records import BallProblem, check_mu, prepare
+from skdpfrechet.estimators._records import Records, look
 from skdpfrechet.inference import (
     MeanRelease,
     VarianceRelease,
@@ -72,6 +73,9 @@ class DPFrechetVariance(_DPEstimator):
     ball_quantile : "auto" or float, default="auto"
         Share of the records that a private ball shall hold. ``"auto"`` weighs the bias from moving
         records against the noise of a wider ball.
+    invalid : {"raise", "replace"}, default="raise"
+        What `fit` does with a record that is not finite or not on the manifold: raise, which lies
+        outside the guarantee, or put the public centre in its place, as for `DPFrechetMean`.
 
     Attributes
     ----------
@@ -142,6 +146,7 @@ class DPFrechetVariance(_DPEstimator):
         outer_center=None,
         ball_share="auto",
         ball_quantile="auto",
+        invalid="raise",
     ):
         self.manifold = manifold
         self.radius = radius
@@ -158,6 +163,7 @@ class DPFrechetVariance(_DPEstimator):
         self.outer_center = outer_center
         self.ball_share = ball_share
         self.ball_quantile = ball_quantile
+        self.invalid = invalid
 
     def fit(self, X, y=None, *, groups=None):
         """Release the variance of the records.
@@ -189,34 +195,45 @@ class DPFrechetVariance(_DPEstimator):
 
     def _fit(self, X, groups):
         self._forget()
-        level, mu = self._check_choices(), check_mu(self.mu)
-        rng, void_reason = make_generator(self.random_state)
+        unread = look(self, X, reset=True)
+        plan = self._plan(unread.shape, groups)
+        return self._release(plan, read(self, plan, unread))
+
+    def _plan(self, shape, groups) -> FitPlan:
         _check_release(self.mean)
         if self.mean is not None and (is_private(self.center) or is_private(self.radius)):
             raise ValueError(
                 "center and radius must be public when a mean is reused; pass the center_ and the "
                 "radius_ of the fit that released it."
             )
-        problem = prepare(self, X, groups, mu, rng)
-        fit_mu, mu = mu, problem.mu
-        shares = variance_shares(
-            self.calibration, self.budget_split, level is not None, self.mean is not None
-        )
-        mechanism = resolve_mechanism(self.mechanism, problem.manifold)
+        plan = plan_fit(self, shape, groups)
+        if self.mean is not None:
+            _check_reuse(plan, self.mean)
+        return plan
+
+    def _shares(self, mu, n):
+        region, reused = self.confidence_level is not None, self.mean is not None
+        return variance_shares(self.calibration, self.budget_split, region, reused)
+
+    def _release(self, plan: FitPlan, records: Records):
+        """Release what was planned; from here on randomness is drawn."""
+        problem = enter(plan, records, self.calibration)
+        mu, shares, level, rng = problem.mu, plan.shares, plan.level, plan.rng
+        void_reason = plan.void_reason
         if self.mean is None:
             mean_mu = part(mu, shares["mean"])
             release, point, row = release_mean(
-                problem, mean_mu, fit_mu, mechanism, self.calibration, rng, void_reason
+                problem, mean_mu, plan.mu, plan.mechanism, self.calibration, rng, void_reason
             )
             rows = [*problem.releases, row]
         else:
             release, rows = self.mean, []
-            point = _reused_point(problem, release)
+            point = problem.local.to_model(release.point)
             void_reason = void_reason or release.void_reason
         spend = _release_variance_paper if self.calibration == "paper" else _release_variance
         base = problem.local.model.project_to_ball(point, problem.local.origin, problem.radius)
         estimate, more = spend(problem, release, base, mu, shares, level, rng)
-        self.release_ = replace(estimate, guarantee=GDP(fit_mu), void_reason=void_reason)
+        self.release_ = replace(estimate, guarantee=GDP(plan.mu), void_reason=void_reason)
         self.variance_ = estimate.value
         if level is not None:
             self.interval_ = estimate.interval(level)
@@ -226,10 +243,10 @@ class DPFrechetVariance(_DPEstimator):
         self.radius_ = problem.radius
         self.n_samples_ = problem.n
         self.privacy_ = make_report(
-            fit_mu,
+            plan.mu,
             rows + more,
             void_reason,
-            fit_notes(problem, mechanism if self.mean is None else release.mechanism),
+            fit_notes(problem, release.mechanism),
             problem.unit,
             reused=None if self.mean is None else release.guarantee,
         )
@@ -261,17 +278,16 @@ def _check_release(mean) -> None:
         )
 
 
-def _reused_point(problem: BallProblem, release: MeanRelease) -> Array:
-    if release.manifold != problem.manifold:
+def _check_reuse(plan: FitPlan, release: MeanRelease) -> None:
+    if release.manifold != plan.manifold:
         raise ValueError(
-            f"mean must be a release on {problem.manifold!r}, got one on {release.manifold!r}."
+            f"mean must be a release on {plan.manifold!r}, got one on {release.manifold!r}."
         )
-    if release.unit != problem.unit:
+    if release.unit != plan.unit:
         raise ValueError(
-            f"mean must protect the unit of this fit, a {problem.unit}, got a release that "
+            f"mean must protect the unit of this fit, a {plan.unit}, got a release that "
             f"protects a {release.unit}; pass groups to both fits or to neither."
         )
-    return problem.local.to_model(release.point)
 
 
 def _squared_distances(problem: BallProblem, base: Array) -> tuple[Array, float, float, float]:

@@ -58,7 +58,7 @@ class _SPD(Manifold):
             asymmetry = np.abs(points - np.swapaxes(points, -1, -2)).max(axis=(-1, -2))
             tolerance = max(ASYMMETRY_TOLERANCE, 4 * epsilon)
             yield ~(asymmetry <= tolerance * scale), "symmetric matrices"
-            points = symmetrize(points)
+            points = _symmetric(points)
         yield (
             ~is_positive_definite(points),
             "positive definite matrices; estimate covariances with Covariances('oas') or another "
@@ -66,7 +66,7 @@ class _SPD(Manifold):
         )
 
     def canonical(self, points: Array) -> Array:
-        return points if self._exactly_symmetric(points) else symmetrize(points)
+        return points if self._exactly_symmetric(points) else _symmetric(points)
 
     def _exactly_symmetric(self, points: Array) -> bool:
         """Return whether there is nothing to symmetrize, if that is quick to see."""
@@ -79,6 +79,15 @@ class _SPD(Manifold):
     def _has_kernels(self, points: Array) -> bool:
         """Return whether compiled kernels take these points."""
         return points.ndim == 3 and 2 <= self.size <= LARGEST_KERNEL and _kernels.compiled()
+
+
+def _symmetric(points: Array) -> Array:
+    """Return matrices without their asymmetry; one that has none stays as it is, bit for bit.
+
+    Half of a denormal number is rounded, so `symmetrize` alone may change it, or make it singular,
+    when another record is not symmetric.
+    """
+    return np.where(points == np.swapaxes(points, -1, -2), points, symmetrize(points))
 
 
 def is_positive_definite(a: Array) -> Array:

@@ -137,10 +137,12 @@ class Sphere(Manifold):
         )
 
     def canonical(self, points: Array) -> Array:
-        norm = _norms(points)
-        if points.ndim == 2 and (np.abs(norm - 1) <= 4 * np.finfo(float).eps).all():
+        unit = np.abs(_norms(points) - 1) <= 4 * np.finfo(float).eps
+        if points.ndim == 2 and unit.all():
             return points
-        return np.asarray(points / np.linalg.norm(points, axis=-1, keepdims=True))
+        divided = np.asarray(points / np.linalg.norm(points, axis=-1, keepdims=True))
+        # What becomes of a record must not depend on the others.
+        return np.where(unit[:, None], points, divided) if points.ndim == 2 else divided
 
     def saturate(self, p: Array, v: Array) -> Array:
         return clip_norm(v, 1e8)  # cos of a larger angle has no correct digits

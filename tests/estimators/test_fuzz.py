@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from skdpfrechet import DPFrechetMean
-from skdpfrechet.estimators import _private_mean, _records
+from skdpfrechet.estimators import _plan, _private_mean
 from skdpfrechet.manifolds import Manifold
 from skdpfrechet.mechanisms import WrappedGaussian
 from tests.statistical.fuzz import (
@@ -120,16 +120,13 @@ def test_finds_asymmetry(monkeypatch, tmp_path):
 def test_finds_a_message_about_the_records(monkeypatch, tmp_path, quoted):
     """A value, an index, a count."""
 
-    def check(manifold, points, name, epsilon):
+    def check(manifold, points, epsilon, substitute=None):
         raise ValueError(f"X must be better than {quoted(points):.6g}.")
 
     case = replace(PLAIN, n=40)
-    monkeypatch.setattr(_records, "check_on_manifold", check)
+    monkeypatch.setattr(_plan, "admit", check)
     if quoted(np.array([np.nan])) == 1:  # a count, of what was spoilt
         case = replace(case, fault="nan")
-        monkeypatch.setattr(
-            _records, "read_records", lambda est, X, reset: check(None, X, "X", 0.0)
-        )
     assert "leak" in defects(case, tmp_path)
 
 

@@ -1,0 +1,142 @@
+"""What a fit decides before it reads the value of any record, and the records once they are read.
+
+Parameters, the shape of X and the number of groups are public. They decide whether the fit is
+possible at all, so this comes first, then records are read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+
+from skdpfrechet._numerics import Array
+from skdpfrechet._solvers import Sample
+from skdpfrechet._validation import check_positive
+from skdpfrechet.estimators._ball import PublicBall, WantedBall, left, read_ball, settle
+from skdpfrechet.estimators._budget import SMALLEST_MU, part
+from skdpfrechet.estimators._groups import check_groups
+from skdpfrechet.estimators._mechanisms import make_generator, rebuild, resolve_mechanism
+from skdpfrechet.estimators._records import Records, Unread, admit
+from skdpfrechet.manifolds import Localization, Manifold, resolve_manifold
+from skdpfrechet.privacy import Release
+
+LARGEST_MU = 1e20  # its square and its multiples by n stay far from overflow
+
+
+@dataclass(frozen=True, eq=False)
+class FitPlan:
+    """All that a fit of `mu` knows before it reads a record. Lives during `fit` only.
+
+    `shares` are of what the ball leaves; `rng` has drawn nothing yet.
+    """
+
+    manifold: Manifold
+    ball: PublicBall | WantedBall
+    codes: Array | None
+    n: int
+    mu: float
+    level: float | None
+    mechanism: str
+    shares: dict[str, float]
+    rng: np.random.Generator
+    void_reason: str | None
+
+    @property
+    def unit(self) -> str:
+        """What the fit protects."""
+        return "record" if self.codes is None else "group"
+
+
+@dataclass(frozen=True, eq=False)
+class BallProblem:
+    """Records in the model of a space, moved into the ball. Lives during `fit` only.
+
+    `mu` is what remains for the fit after the `releases` that found the ball.
+    """
+
+    manifold: Manifold
+    center: Array
+    radius: float
+    local: Localization
+    sample: Sample
+    mu: float
+    releases: tuple[Release, ...] = ()
+    unit: str = "record"
+    notes: tuple[str, ...] = ()
+
+    @property
+    def n(self) -> int:
+        """Number of records, or of groups."""
+        return self.sample.n
+
+
+def plan_fit(estimator, shape: tuple[int, ...], groups) -> FitPlan:
+    """Validate the parameters of an estimator against the shape of its records."""
+    level, mu = estimator._check_choices(), check_mu(estimator.mu)
+    rng, void_reason = make_generator(estimator.random_state)
+    manifold = resolve_manifold(estimator.manifold, shape[1:])
+    codes = None if groups is None else check_groups(groups, shape[0])
+    n = shape[0] if codes is None else int(codes.max()) + 1
+    ball = read_ball(estimator, manifold, n, mu)
+    remaining = left(mu, ball)
+    shares = estimator._shares(remaining, n)
+    for share in shares.values():
+        part(remaining, share)
+    mechanism = resolve_mechanism(estimator.mechanism, manifold)
+    if "mean" in shares:  # raises where no theorem covers the mechanism
+        local = ball.outermost.local
+        rebuild(mechanism, local.model, local.origin, 1.0)
+    return FitPlan(
+        manifold=manifold,
+        ball=ball,
+        codes=codes,
+        n=n,
+        mu=mu,
+        level=level,
+        mechanism=mechanism,
+        shares=shares,
+        rng=rng,
+        void_reason=void_reason,
+    )
+
+
+def read(estimator, plan: FitPlan, unread: Unread) -> Records:
+    """Read the records; those that are none raise or are replaced, as the estimator wants it."""
+    replace = estimator.invalid == "replace"
+    points, epsilon = unread.numbers(replace=replace)
+    substitute = plan.ball.outermost.center if replace else None
+    return admit(plan.manifold, points, epsilon, substitute)
+
+
+def enter(plan: FitPlan, records: Records, calibration: str) -> BallProblem:
+    """Move the records into the ball, which is released here if it is to be found.
+
+    A group of records becomes one point.
+    """
+    settled = settle(
+        plan.ball, plan.manifold, records, plan.codes, plan.n, plan.mu, calibration, plan.rng
+    )
+    return BallProblem(
+        manifold=plan.manifold,
+        center=settled.center,
+        radius=settled.radius,
+        local=settled.local,
+        sample=settled.sample,
+        mu=left(plan.mu, plan.ball),
+        releases=settled.releases,
+        notes=settled.notes,
+        unit=plan.unit,
+    )
+
+
+def check_mu(mu) -> float:
+    """Return μ > 0; infinity asks for the exact, non-private result."""
+    value = check_positive("mu", mu, allow_inf=True)
+    if value < inf and not SMALLEST_MU <= value <= LARGEST_MU:
+        raise ValueError(
+            f"mu must be from {SMALLEST_MU:g} to {LARGEST_MU:g}, the range that float64 can "
+            f"follow, or infinite, got {mu!r}."
+        )
+    return value
