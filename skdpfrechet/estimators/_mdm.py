@@ -17,7 +17,7 @@ from skdpfrechet.estimators._base import _DPEstimator, fit_threads
 from skdpfrechet.estimators._groups import check_groups
 from skdpfrechet.estimators._mean import DPFrechetMean
 from skdpfrechet.estimators._mechanisms import make_generator
-from skdpfrechet.estimators._plan import check_mu, read
+from skdpfrechet.estimators._plan import check_mu, pay, read
 from skdpfrechet.estimators._records import look
 from skdpfrechet.manifolds import resolve_manifold
 from skdpfrechet.privacy import GDP, PrivacyReport
@@ -89,6 +89,9 @@ class DPMDM(ClassifierMixin, _DPEstimator):
         Threads for the passes over the records, as for `DPFrechetMean`.
     outer_radius, outer_center, ball_share, ball_quantile
         How a ``"private"`` centre or radius is found, as for `DPFrechetMean`.
+    ledger : PrivacyLedger, str or PathLike, default=None
+        Where every fit records its `mu` before it reads the value of a record, as for
+        `DPFrechetMean`.
     invalid : {"raise", "replace"}, default="raise"
         What `fit` does with a record that is not finite or not on the manifold: raise, which lies
         outside the guarantee, or put the public centre in its place, as for `DPFrechetMean`.
@@ -168,6 +171,7 @@ class DPMDM(ClassifierMixin, _DPEstimator):
         outer_center=None,
         ball_share="auto",
         ball_quantile="auto",
+        ledger=None,
         invalid="raise",
     ):
         self.manifold = manifold
@@ -182,6 +186,7 @@ class DPMDM(ClassifierMixin, _DPEstimator):
         self.outer_center = outer_center
         self.ball_share = ball_share
         self.ball_quantile = ball_quantile
+        self.ledger = ledger
         self.invalid = invalid
 
     def fit(self, X, y, *, groups=None):
@@ -207,6 +212,10 @@ class DPMDM(ClassifierMixin, _DPEstimator):
         ValueError, TypeError
             If a parameter is out of range, X is not an array of points of the manifold, or y does
             not hold labels of two classes or more.
+        PrivacyBudgetError
+            If the ledger has less than `mu` left. Nothing was read, nothing is released.
+        PrivacyLedgerError, FileNotFoundError
+            If the ledger cannot be used. Nothing was read, nothing is released.
         ConvergenceError
             If a mean misses the residual on which the sensitivity relies. Nothing is released.
         """
@@ -246,6 +255,7 @@ class DPMDM(ClassifierMixin, _DPEstimator):
             mean._plan((int(rows.sum()), *point_shape), None if codes is None else codes[rows])
             for mean, rows in zip(means, members, strict=True)
         ]
+        notes = pay(self, mu, plans[0].unit, ["mean of every class"])
         records = read(self, plans[0], unread)
         for mean, plan, rows in zip(means, plans, members, strict=True):
             mean._release(plan, records[rows])
@@ -255,7 +265,9 @@ class DPMDM(ClassifierMixin, _DPEstimator):
         if not is_private(self.center):
             self.center_ = means[0].center_
         self.n_samples_ = n if codes is None else int(codes.max()) + 1
-        self.privacy_ = _report(mu, classes, [mean.privacy_ for mean in means], codes is not None)
+        self.privacy_ = _report(
+            mu, classes, [mean.privacy_ for mean in means], codes is not None, notes
+        )
         self._n_features_out = len(classes)
         return self
 
@@ -343,13 +355,14 @@ def _report(
     classes: Array,
     reports: list[PrivacyReport],
     grouped: bool,
+    ledger_notes: tuple[str, ...],
 ) -> PrivacyReport:
     rows = [
         replace(row, statistic=f"{row.statistic} of class {label}")
         for label, report in zip(classes, reports, strict=True)
         for row in report.releases
     ]
-    notes = dict.fromkeys(note for report in reports for note in report.notes)
+    notes = dict.fromkeys([*ledger_notes, *(note for report in reports for note in report.notes)])
     void_reason = reports[0].void_reason
     if grouped:
         return PrivacyReport(

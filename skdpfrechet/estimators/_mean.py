@@ -11,7 +11,7 @@ from skdpfrechet import sensitivity
 from skdpfrechet._numerics import Array, clip_norm, symmetrize
 from skdpfrechet.estimators._base import _DPEstimator, fit_notes, fit_threads, make_report
 from skdpfrechet.estimators._budget import mean_shares, part
-from skdpfrechet.estimators._plan import BallProblem, FitPlan, enter, plan_fit, read
+from skdpfrechet.estimators._plan import BallProblem, FitPlan, enter, pay, plan_fit, read
 from skdpfrechet.estimators._private_mean import release_mean
 from skdpfrechet.estimators._records import Records, look, real_numbers
 from skdpfrechet.inference import ConfidenceRegion, MeanInference, MeanRelease
@@ -74,6 +74,11 @@ class DPFrechetMean(_DPEstimator):
     ball_quantile : "auto" or float, default="auto"
         Share of the records that a private ball shall hold. ``"auto"`` weighs the bias from moving
         records against the noise of a wider ball.
+    ledger : PrivacyLedger, str or PathLike, default=None
+        A `skdpfrechet.privacy.PrivacyLedger`, or the path of one that exists. Every fit records its
+        `mu` there before it reads the value of a record, or raises `PrivacyBudgetError`; what a fit
+        has paid stays spent if it fails afterwards. Refuses an integer `random_state` and an
+        infinite `mu`.
     invalid : {"raise", "replace"}, default="raise"
         What `fit` does with a record that is not finite or not on the manifold: raise, which tells
         that there is one and lies outside the guarantee, or silently put the public centre in its
@@ -155,6 +160,7 @@ class DPFrechetMean(_DPEstimator):
         outer_center=None,
         ball_share="auto",
         ball_quantile="auto",
+        ledger=None,
         invalid="raise",
     ):
         self.manifold = manifold
@@ -171,6 +177,7 @@ class DPFrechetMean(_DPEstimator):
         self.outer_center = outer_center
         self.ball_share = ball_share
         self.ball_quantile = ball_quantile
+        self.ledger = ledger
         self.invalid = invalid
 
     def fit(self, X, y=None, *, groups=None):
@@ -196,6 +203,10 @@ class DPFrechetMean(_DPEstimator):
         ------
         ValueError, TypeError
             If a parameter is out of range or X is not an array of points of the manifold.
+        PrivacyBudgetError
+            If the ledger has less than `mu` left. Nothing was read, nothing is released.
+        PrivacyLedgerError, FileNotFoundError
+            If the ledger cannot be used. Nothing was read, nothing is released.
         ConvergenceError
             If the mean misses the residual on which the sensitivity relies. Nothing is released.
         """
@@ -206,7 +217,8 @@ class DPFrechetMean(_DPEstimator):
         self._forget()
         unread = look(self, X, reset=True)
         plan = self._plan(unread.shape, groups)
-        return self._release(plan, read(self, plan, unread))
+        notes = pay(self, plan.mu, plan.unit, plan.statistics)
+        return self._release(plan, read(self, plan, unread), notes)
 
     def _plan(self, shape, groups) -> FitPlan:
         return plan_fit(self, shape, groups)
@@ -215,7 +227,7 @@ class DPFrechetMean(_DPEstimator):
         region = self.confidence_level is not None
         return mean_shares(mu, n, self.calibration, self.budget_split, region)
 
-    def _release(self, plan: FitPlan, records: Records):
+    def _release(self, plan: FitPlan, records: Records, notes: tuple[str, ...] = ()):
         """Release what was planned; from here on randomness is drawn."""
         problem = enter(plan, records, self.calibration)
         mu, shares, level, rng = problem.mu, plan.shares, plan.level, plan.rng
@@ -243,7 +255,7 @@ class DPFrechetMean(_DPEstimator):
             plan.mu,
             rows,
             plan.void_reason,
-            fit_notes(problem, plan.mechanism),
+            notes + fit_notes(problem, plan.mechanism),
             problem.unit,
         )
         self._inference = inference

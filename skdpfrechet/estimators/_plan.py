@@ -1,7 +1,8 @@
 """What a fit decides before it reads the value of any record, and the records once they are read.
 
-Parameters, the shape of X and the number of groups are public. They decide whether the fit is
-possible at all, so this comes first, then records are read.
+Parameters, the shape of X and the number of groups are public. They decide what the fit costs and
+whether it is possible at all, so this comes first, then the ledger is charged, then records are
+read.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from skdpfrechet.estimators._mechanisms import make_generator, rebuild, resolve_
 from skdpfrechet.estimators._records import Records, Unread, admit
 from skdpfrechet.manifolds import Localization, Manifold, resolve_manifold
 from skdpfrechet.privacy import Release
+from skdpfrechet.privacy._ledger import charge
 
 LARGEST_MU = 1e20  # its square and its multiples by n stay far from overflow
 
@@ -47,6 +49,12 @@ class FitPlan:
     def unit(self) -> str:
         """What the fit protects."""
         return "record" if self.codes is None else "group"
+
+    @property
+    def statistics(self) -> list[str]:
+        """What the fit will release."""
+        ball = ["ball"] if self.ball.share > 0 else []
+        return ball + [name.replace("_", " ") for name in self.shares]
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +108,18 @@ def plan_fit(estimator, shape: tuple[int, ...], groups) -> FitPlan:
         rng=rng,
         void_reason=void_reason,
     )
+
+
+def pay(estimator, mu: float, unit: str, statistics: list[str]) -> tuple[str, ...]:
+    """Charge the estimator's ledger for the fit, if it has one; return what the report says of it.
+
+    Nothing that comes before may depend on the value of a record.
+    """
+    description = f"{type(estimator).__name__}: {', '.join(statistics)}"
+    ledger = charge(estimator.ledger, mu, unit, estimator.random_state, description)
+    if ledger is None:
+        return ()
+    return (f"recorded in a ledger as a spend of data set {ledger.dataset!r}",)
 
 
 def read(estimator, plan: FitPlan, unread: Unread) -> Records:

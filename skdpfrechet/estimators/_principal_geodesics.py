@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from skdpfrechet._numerics import Array, eigh
 from skdpfrechet.estimators._base import _DPEstimator, fit_threads
 from skdpfrechet.estimators._mean import DPFrechetMean
-from skdpfrechet.estimators._plan import read
+from skdpfrechet.estimators._plan import pay, read
 from skdpfrechet.estimators._records import look, real_numbers
 from skdpfrechet.inference import MeanInference
 from skdpfrechet.manifolds import resolve_manifold
@@ -53,6 +53,9 @@ class DPPrincipalGeodesics(_DPEstimator):
         Threads for the passes over the records, as for `DPFrechetMean`.
     outer_radius, outer_center, ball_share, ball_quantile
         How a ``"private"`` centre or radius is found, as for `DPFrechetMean`.
+    ledger : PrivacyLedger, str or PathLike, default=None
+        Where every fit records its `mu` before it reads the value of a record, as for
+        `DPFrechetMean`.
     invalid : {"raise", "replace"}, default="raise"
         What `fit` does with a record that is not finite or not on the manifold: raise, which lies
         outside the guarantee, or put the public centre in its place, as for `DPFrechetMean`.
@@ -139,6 +142,7 @@ class DPPrincipalGeodesics(_DPEstimator):
         outer_center=None,
         ball_share="auto",
         ball_quantile="auto",
+        ledger=None,
         invalid="raise",
     ):
         self.manifold = manifold
@@ -154,6 +158,7 @@ class DPPrincipalGeodesics(_DPEstimator):
         self.outer_center = outer_center
         self.ball_share = ball_share
         self.ball_quantile = ball_quantile
+        self.ledger = ledger
         self.invalid = invalid
 
     def fit(self, X, y=None, *, groups=None):
@@ -176,6 +181,10 @@ class DPPrincipalGeodesics(_DPEstimator):
         ------
         ValueError, TypeError
             If a parameter is out of range or X is not an array of points of the manifold.
+        PrivacyBudgetError
+            If the ledger has less than `mu` left. Nothing was read, nothing is released.
+        PrivacyLedgerError, FileNotFoundError
+            If the ledger cannot be used. Nothing was read, nothing is released.
         ConvergenceError
             If the mean misses the residual on which the sensitivity relies. Nothing is released.
         """
@@ -202,7 +211,8 @@ class DPPrincipalGeodesics(_DPEstimator):
             invalid=self.invalid,
         )
         plan = mean._plan(unread.shape, groups)
-        mean._release(plan, read(self, plan, unread))
+        notes = pay(self, plan.mu, plan.unit, plan.statistics)
+        mean._release(plan, read(self, plan, unread), notes)
         inference = mean._inference
         assert inference is not None  # the mean has a confidence level
         variances, directions = eigh(released_second_moment(inference))

@@ -1,9 +1,9 @@
 """From what the user passes to points of the manifold, in two steps.
 
-`look` sees the shape and the type of X, which are public, and no value. Then `Unread.numbers`
-converts, and `admit` finds what is no point. No message here depends on the value of a record
-beyond the documented exceptions: that some record is not finite, does not lie on the manifold or is
-no number. No message says which one.
+`look` sees the shape and the type of X, which are public, and no value; a fit with a ledger pays
+before it goes on. Then `Unread.numbers` converts, and `admit` finds what is no point. No message
+here depends on the value of a record beyond the documented exceptions: that some record is not
+finite, does not lie on the manifold or is no number. No message says which one.
 """
 
 from __future__ import annotations

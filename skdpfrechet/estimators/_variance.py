@@ -13,7 +13,7 @@ from skdpfrechet.estimators._ball import is_private
 from skdpfrechet.estimators._base import _DPEstimator, fit_notes, fit_threads, make_report
 from skdpfrechet.estimators._budget import part, variance_shares
 from skdpfrechet.estimators._mechanisms import rebuild
-from skdpfrechet.estimators._plan import BallProblem, FitPlan, enter, plan_fit, read
+from skdpfrechet.estimators._plan import BallProblem, FitPlan, enter, pay, plan_fit, read
 from skdpfrechet.estimators._private_mean import release_mean
 from skdpfrechet.estimators._records import Records, look
 from skdpfrechet.inference import (
@@ -73,6 +73,10 @@ class DPFrechetVariance(_DPEstimator):
     ball_quantile : "auto" or float, default="auto"
         Share of the records that a private ball shall hold. ``"auto"`` weighs the bias from moving
         records against the noise of a wider ball.
+    ledger : PrivacyLedger, str or PathLike, default=None
+        Where every fit records its `mu` before it reads the value of a record, as for
+        `DPFrechetMean`. A reused mean is not recorded again: its own fit
+        paid for it.
     invalid : {"raise", "replace"}, default="raise"
         What `fit` does with a record that is not finite or not on the manifold: raise, which lies
         outside the guarantee, or put the public centre in its place, as for `DPFrechetMean`.
@@ -146,6 +150,7 @@ class DPFrechetVariance(_DPEstimator):
         outer_center=None,
         ball_share="auto",
         ball_quantile="auto",
+        ledger=None,
         invalid="raise",
     ):
         self.manifold = manifold
@@ -163,6 +168,7 @@ class DPFrechetVariance(_DPEstimator):
         self.outer_center = outer_center
         self.ball_share = ball_share
         self.ball_quantile = ball_quantile
+        self.ledger = ledger
         self.invalid = invalid
 
     def fit(self, X, y=None, *, groups=None):
@@ -187,6 +193,10 @@ class DPFrechetVariance(_DPEstimator):
         ------
         ValueError, TypeError
             If a parameter is out of range or X is not an array of points of the manifold.
+        PrivacyBudgetError
+            If the ledger has less than `mu` left. Nothing was read, nothing is released.
+        PrivacyLedgerError, FileNotFoundError
+            If the ledger cannot be used. Nothing was read, nothing is released.
         ConvergenceError
             If the mean misses the residual on which the sensitivity relies. Nothing is released.
         """
@@ -197,7 +207,8 @@ class DPFrechetVariance(_DPEstimator):
         self._forget()
         unread = look(self, X, reset=True)
         plan = self._plan(unread.shape, groups)
-        return self._release(plan, read(self, plan, unread))
+        notes = pay(self, plan.mu, plan.unit, plan.statistics)
+        return self._release(plan, read(self, plan, unread), notes)
 
     def _plan(self, shape, groups) -> FitPlan:
         _check_release(self.mean)
@@ -215,7 +226,7 @@ class DPFrechetVariance(_DPEstimator):
         region, reused = self.confidence_level is not None, self.mean is not None
         return variance_shares(self.calibration, self.budget_split, region, reused)
 
-    def _release(self, plan: FitPlan, records: Records):
+    def _release(self, plan: FitPlan, records: Records, notes: tuple[str, ...]):
         """Release what was planned; from here on randomness is drawn."""
         problem = enter(plan, records, self.calibration)
         mu, shares, level, rng = problem.mu, plan.shares, plan.level, plan.rng
@@ -246,7 +257,7 @@ class DPFrechetVariance(_DPEstimator):
             plan.mu,
             rows + more,
             void_reason,
-            fit_notes(problem, release.mechanism),
+            notes + fit_notes(problem, release.mechanism),
             problem.unit,
             reused=None if self.mean is None else release.guarantee,
         )

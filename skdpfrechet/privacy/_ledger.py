@@ -24,8 +24,8 @@ from skdpfrechet.privacy._ledger_report import (
 class PrivacyLedger:
     """A budget for data sets and what was spent of it, in a file shared by all who spend.
 
-    Call `spend` with the μ of a fit before the fit: it records the μ for good, or raises if the
-    budget has not that much left. Estimators do not do this by themselves yet.
+    An estimator with ``ledger=`` records the μ of every fit before it reads a record, and raises if
+    the budget has not that much left. For releases by other means call `spend` first.
 
     Parameters
     ----------
@@ -265,8 +265,10 @@ def open_ledger(ledger: object) -> PrivacyLedger:
     )
 
 
-def charge(ledger: object, mu: float, unit: str, random_state: object, description: str) -> None:
-    """Record the μ of a fit in its ledger; None keeps none.
+def charge(
+    ledger: object, mu: float, unit: str, random_state: object, description: str
+) -> PrivacyLedger | None:
+    """Record the μ of a fit in its ledger, and return the ledger; None keeps none.
 
     Call it once per fit, after the parameters and the shape of the records were checked and before
     any value of a record is read: an error that depends on values would else be a free answer.
@@ -281,7 +283,7 @@ def charge(ledger: object, mu: float, unit: str, random_state: object, descripti
         As `open_ledger`.
     """
     if ledger is None:
-        return
+        return None
     handle = open_ledger(ledger)
     if random_state is not None:
         raise ValueError(
@@ -291,6 +293,7 @@ def charge(ledger: object, mu: float, unit: str, random_state: object, descripti
     if math.isinf(mu):
         raise ValueError("mu must be finite with a ledger, got inf.")
     handle.spend(GDP(mu), unit, description)
+    return handle
 
 
 def _check_path(path: object) -> str:
