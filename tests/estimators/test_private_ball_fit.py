@@ -58,14 +58,15 @@ def test_every_space_finds_a_ball_and_accounts_for_it(estimator, manifold, rng):
 
 def test_the_found_ball_is_small_and_near(rng):
     X = far_away(rng)
-    fit = DPFrechetMean("spd", **WIDE).fit(X)
+    fits = [DPFrechetMean("spd", random_state=seed, **WIDE).fit(X) for seed in range(15)]
     exact = DPFrechetMean("spd", radius=12.0, mu=np.inf).fit(X).mean_
     space = SPDAffineInvariant(2)
-    # The noise in the centre has a standard deviation of about .05 in each coordinate.
-    assert space.dist(fit.center_, exact) < 0.6
-    assert 0.5 < fit.radius_ < 4.0
-    assert_array_equal(fit.release_.foot, fit.center_)
-    assert fit.release_.scale < 0.3 * DPFrechetMean("spd", radius=12.0).fit(X).release_.scale
+    # One fit in ten finds a wider ball, one in twenty-five another centre: medians, fixed seeds.
+    assert np.median([space.dist(fit.center_, exact) for fit in fits]) < 0.2
+    assert 0.5 < np.median([fit.radius_ for fit in fits]) < 4.0
+    outer = DPFrechetMean("spd", radius=12.0).fit(X).release_.scale
+    assert np.median([fit.release_.scale for fit in fits]) < 0.3 * outer
+    assert_array_equal(fits[0].release_.foot, fits[0].center_)
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
