@@ -19,7 +19,7 @@ _BUDGET_RTOL = 1e-9
 _COLUMNS = ("statistic", "mu", "share of mu²", "sensitivity", "noise scale", "mechanism")
 
 
-def _round_up(value: float) -> str:
+def round_up(value: float) -> str:
     """Four significant digits, never less than the value."""
     if math.isinf(value):
         return "inf"
@@ -206,7 +206,7 @@ class PrivacyReport:
         if self.reused is not None:
             facts += [("reused release", str(self.reused)), ("total", str(self.total))]
         facts += [
-            ("epsilon", f"{_round_up(self.epsilon(_SHOWN_DELTA))} at delta = {_SHOWN_DELTA:g}"),
+            ("epsilon", f"{round_up(self.epsilon(_SHOWN_DELTA))} at delta = {_SHOWN_DELTA:g}"),
             ("unit", self.unit),
             ("neighbours", self.neighbouring),
         ]
