@@ -28,6 +28,7 @@ from skdpfrechet.estimators._public_ball import (
 )
 from skdpfrechet.estimators._records import Records
 from skdpfrechet.manifolds import Localization, Manifold, Sphere
+from skdpfrechet.mechanisms import RandomSource
 from skdpfrechet.privacy import Release
 
 PRIVATE = "private"
@@ -158,7 +159,7 @@ def settle(
     n: int,
     mu: float,
     calibration: str,
-    rng: np.random.Generator,
+    rng: RandomSource,
 ) -> Settled:
     """Find the ball if need be, and move the records, or the means of their groups, into it.
 

@@ -15,7 +15,7 @@ from skdpfrechet.estimators._plan import BallProblem, FitPlan, enter, pay, plan_
 from skdpfrechet.estimators._private_mean import release_mean
 from skdpfrechet.estimators._records import Records, look, real_numbers
 from skdpfrechet.inference import ConfidenceRegion, MeanInference, MeanRelease
-from skdpfrechet.mechanisms import SymmetricGaussian
+from skdpfrechet.mechanisms import RandomSource, SymmetricGaussian
 from skdpfrechet.privacy import GDP, Release
 
 
@@ -330,7 +330,7 @@ def _release_spread(
     mu: float,
     shares: dict[str, float],
     level: float,
-    rng: np.random.Generator,
+    rng: RandomSource,
 ) -> tuple[MeanInference, list[Release]]:
     """Release the uncentred second moment at the released mean; the Hessian follows from it."""
     model, n = problem.local.model, problem.n
@@ -375,7 +375,7 @@ def _release_spread_paper(
     mu: float,
     shares: dict[str, float],
     level: float,
-    rng: np.random.Generator,
+    rng: RandomSource,
 ) -> tuple[MeanInference, list[Release]]:
     """Release the centred covariance and the mean Hessian of logarithms truncated to norm r.
 

@@ -10,7 +10,9 @@ from skdpfrechet._numerics import Array
 from skdpfrechet.manifolds import Manifold
 from skdpfrechet.mechanisms import (
     ProjectedGaussian,
+    RandomSource,
     RiemannianGaussian,
+    SystemGenerator,
     WrappedGaussian,
 )
 from skdpfrechet.privacy import GDP
@@ -26,14 +28,14 @@ MeanMechanism = ProjectedGaussian | RiemannianGaussian | WrappedGaussian
 SEEDED = "random_state is an integer: whoever knows or guesses it can take the noise off again"
 
 
-def make_generator(random_state) -> tuple[np.random.Generator, str | None]:
+def make_generator(random_state) -> tuple[RandomSource, str | None]:
     """Return the one generator of a fit, and why it voids the guarantee, if it does.
 
-    None draws the seed from the operating system's entropy. Generators are refused: their state can
-    be rewound to the very noise that was added.
+    None takes every number from the operating system's cryptographic generator. Generators are
+    refused: their state can be rewound to the very noise that was added.
     """
     if random_state is None:
-        return np.random.default_rng(), None
+        return SystemGenerator(), None
     if isinstance(random_state, bool) or not isinstance(random_state, Integral):
         raise TypeError(
             "random_state must be None or an integer (for tests only), "

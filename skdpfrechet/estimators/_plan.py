@@ -10,8 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
-import numpy as np
-
 from skdpfrechet._numerics import Array
 from skdpfrechet._solvers import Sample
 from skdpfrechet._validation import check_positive
@@ -21,6 +19,7 @@ from skdpfrechet.estimators._groups import check_groups
 from skdpfrechet.estimators._mechanisms import make_generator, rebuild, resolve_mechanism
 from skdpfrechet.estimators._records import Records, Unread, admit
 from skdpfrechet.manifolds import Localization, Manifold, resolve_manifold
+from skdpfrechet.mechanisms import RandomSource
 from skdpfrechet.privacy import Release
 from skdpfrechet.privacy._ledger import charge
 
@@ -42,7 +41,7 @@ class FitPlan:
     level: float | None
     mechanism: str
     shares: dict[str, float]
-    rng: np.random.Generator
+    rng: RandomSource
     void_reason: str | None
 
     @property

@@ -20,7 +20,7 @@ from skdpfrechet._numerics import Array, clip_norm
 from skdpfrechet._validation import check_open_unit, check_positive
 from skdpfrechet.estimators._budget import part
 from skdpfrechet.manifolds import Manifold, Sphere
-from skdpfrechet.mechanisms import Gaussian
+from skdpfrechet.mechanisms import Gaussian, RandomSource
 from skdpfrechet.privacy import GDP, Release
 
 # The plan. Each number was tuned to within the flat part of its optimum (docs/private_ball.md).
@@ -266,7 +266,7 @@ def find_ball(
     radius: float | None,
     quantile: float | None,
     limit: float,
-    rng: np.random.Generator,
+    rng: RandomSource,
 ) -> PrivateBall:
     """Release a ball that holds most of the records.
 
@@ -357,7 +357,7 @@ class _Search:
     plan: BallPlan
     outer_radius: float
     widest: float
-    rng: np.random.Generator
+    rng: RandomSource
 
     @property
     def n(self) -> int:

@@ -12,6 +12,7 @@ from skdpfrechet._solvers import frechet_mean
 from skdpfrechet.estimators._mechanisms import calibrate
 from skdpfrechet.estimators._plan import BallProblem
 from skdpfrechet.inference import MeanRelease
+from skdpfrechet.mechanisms import RandomSource
 from skdpfrechet.privacy import GDP, Release
 
 _HALVINGS = 60
@@ -24,7 +25,7 @@ def release_mean(
     fit_mu: float,
     mechanism: str,
     calibration: str,
-    rng: np.random.Generator,
+    rng: RandomSource,
     void_reason: str | None,
 ) -> tuple[MeanRelease, Array, Release]:
     """Return the release, the released point in the model, and its row of the report.

@@ -22,7 +22,7 @@ from skdpfrechet.inference import (
     noise_bias,
     squared_distance_spread,
 )
-from skdpfrechet.mechanisms import Gaussian
+from skdpfrechet.mechanisms import Gaussian, RandomSource
 from skdpfrechet.privacy import GDP, Release
 
 
@@ -318,7 +318,7 @@ def _release_variance(
     mu: float,
     shares: dict[str, float],
     level: float | None,
-    rng: np.random.Generator,
+    rng: RandomSource,
 ) -> tuple[VarianceRelease, list[Release]]:
     """Release the first two moments of the squared distances by one query on their curve."""
     n = problem.n
@@ -370,7 +370,7 @@ def _release_variance_paper(
     mu: float,
     shares: dict[str, float],
     level: float | None,
-    rng: np.random.Generator,
+    rng: RandomSource,
 ) -> tuple[VarianceRelease, list[Release]]:
     """Release the mean and, by a query of its own, the variance of the squared distances."""
     n = problem.n

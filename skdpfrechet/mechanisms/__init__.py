@@ -5,14 +5,17 @@ from skdpfrechet.mechanisms._gaussian import Gaussian, SymmetricGaussian
 from skdpfrechet.mechanisms._projected_gaussian import ProjectedGaussian
 from skdpfrechet.mechanisms._riemannian_gaussian import RiemannianGaussian
 from skdpfrechet.mechanisms._riemannian_laplace import RiemannianLaplace
+from skdpfrechet.mechanisms._system_generator import RandomSource, SystemGenerator
 from skdpfrechet.mechanisms._wrapped_gaussian import WrappedGaussian
 
 __all__ = [
     "Gaussian",
     "Mechanism",
     "ProjectedGaussian",
+    "RandomSource",
     "RiemannianGaussian",
     "RiemannianLaplace",
     "SymmetricGaussian",
+    "SystemGenerator",
     "WrappedGaussian",
 ]

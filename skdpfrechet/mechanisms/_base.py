@@ -10,6 +10,7 @@ import numpy as np
 from skdpfrechet._numerics import Array
 from skdpfrechet._validation import check_nonnegative
 from skdpfrechet.manifolds import Manifold
+from skdpfrechet.mechanisms._system_generator import RandomSource
 from skdpfrechet.privacy import GDP, ApproxDP, PureDP, gdp_mu
 
 
@@ -21,14 +22,15 @@ class Mechanism(ABC):
     """
 
     @abstractmethod
-    def release(self, center: Array, rng: np.random.Generator) -> Array:
+    def release(self, center: Array, rng: RandomSource) -> Array:
         """Return a noisy version of `center`, the private statistic.
 
         Parameters
         ----------
         center : ndarray
             The private value; leading axes are independent releases.
-        rng : numpy.random.Generator
+        rng : SystemGenerator or numpy.random.Generator
+            The second, which can be predicted, is for tests and simulations only.
         """
 
     @abstractmethod
@@ -94,7 +96,7 @@ def gaussian_guarantee(sensitivity: float, sigma: float) -> GDP:
 
 
 def standard_normal_coords(
-    manifold: Manifold, center: Array, rng: np.random.Generator
+    manifold: Manifold, center: Array, rng: RandomSource
 ) -> tuple[Array, tuple[int, ...]]:
     """Return standard normal coordinates for each of the points in `center`, and their batch."""
     batch = np.shape(center)[: np.ndim(center) - len(manifold.point_shape)]

@@ -10,6 +10,7 @@ import numpy as np
 from skdpfrechet._numerics import Array, unvecd, vecd
 from skdpfrechet._validation import check_nonnegative
 from skdpfrechet.mechanisms._base import Mechanism, gaussian_guarantee, gaussian_scale
+from skdpfrechet.mechanisms._system_generator import RandomSource
 from skdpfrechet.privacy import GDP, ApproxDP
 
 
@@ -52,7 +53,7 @@ class Gaussian(Mechanism):
     def guarantee(self, sensitivity: float) -> GDP:
         return gaussian_guarantee(sensitivity, self.sigma)
 
-    def release(self, center: Array, rng: np.random.Generator) -> Array:
+    def release(self, center: Array, rng: RandomSource) -> Array:
         return np.asarray(center + self.sigma * rng.standard_normal(np.shape(center)))
 
     def log_density(self, center: Array, x: Array) -> Array:
@@ -91,7 +92,7 @@ class SymmetricGaussian(Gaussian):
         """Return the mechanism with the least noise that gives `guarantee`."""
         return cls(gaussian_scale(sensitivity, guarantee))
 
-    def release(self, center: Array, rng: np.random.Generator) -> Array:
+    def release(self, center: Array, rng: RandomSource) -> Array:
         return unvecd(super().release(vecd(center), rng))
 
     def log_density(self, center: Array, x: Array) -> Array:

@@ -12,6 +12,7 @@ import numpy as np
 
 from skdpfrechet._numerics import Array
 from skdpfrechet.mechanisms._rejection import TangentEnvelope, collect
+from skdpfrechet.mechanisms._system_generator import RandomSource
 
 
 def log_unit_area(dim: int) -> float:
@@ -57,14 +58,12 @@ def _log_complement(x: float) -> float:
     return log1p(-x) + log1p(x)
 
 
-def sample_flat_distance(dim: int, scale: float, count: int, rng: np.random.Generator) -> Array:
+def sample_flat_distance(dim: int, scale: float, count: int, rng: RandomSource) -> Array:
     """Draw distances with density ∝ ``exp(-s/λ) s^{d-1}``."""
     return np.asarray(scale * rng.gamma(dim, size=count))
 
 
-def sample_hyperbolic_distance(
-    dim: int, scale: float, count: int, rng: np.random.Generator
-) -> Array:
+def sample_hyperbolic_distance(dim: int, scale: float, count: int, rng: RandomSource) -> Array:
     """Draw distances with density ∝ ``exp(-s/λ) sinh^{d-1} s``, λ < 1/(d-1).
 
     ``exp(-2s)`` has the distribution Beta((1/λ - d + 1)/2, d).
@@ -75,7 +74,7 @@ def sample_hyperbolic_distance(
         return np.asarray(np.log1p(rng.gamma(dim, size=count) / near) / 2)
 
 
-def sample_sphere_distance(dim: int, scale: float, count: int, rng: np.random.Generator) -> Array:
+def sample_sphere_distance(dim: int, scale: float, count: int, rng: RandomSource) -> Array:
     """Draw distances with density ∝ ``exp(-s/λ) sin^{d-1} s`` on (0, π).
 
     On the circle by inversion, else from the tangent envelope of the log-concave density.

@@ -12,6 +12,7 @@ from skdpfrechet._numerics import Array
 from skdpfrechet._validation import check_nonnegative
 from skdpfrechet.manifolds import Manifold, Sphere
 from skdpfrechet.mechanisms._base import Mechanism, gaussian_guarantee, gaussian_scale
+from skdpfrechet.mechanisms._system_generator import RandomSource
 from skdpfrechet.privacy import GDP, ApproxDP
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(200)
@@ -66,7 +67,7 @@ class ProjectedGaussian(Mechanism):
     def guarantee(self, sensitivity: float) -> GDP:
         return gaussian_guarantee(sensitivities.sphere_chord(sensitivity), self.sigma)
 
-    def release(self, center: Array, rng: np.random.Generator) -> Array:
+    def release(self, center: Array, rng: RandomSource) -> Array:
         noisy = center + self.sigma * rng.standard_normal(np.shape(center))
         return self.manifold.canonical(noisy)
 

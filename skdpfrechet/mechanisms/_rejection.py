@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.optimize import brentq
 
 from skdpfrechet._numerics import Array
+
+if TYPE_CHECKING:  # its gamma variables come by `collect`
+    from skdpfrechet.mechanisms._system_generator import RandomSource
 
 _LARGEST_ROUND = 20_000  # proposals at a time, which bounds the memory
 
@@ -86,7 +90,7 @@ class TangentEnvelope:
         mass = np.exp(start) * np.where(rate > 0, -np.expm1(-safe * width) / safe, width)
         self.share = np.cumsum(mass) / mass.sum()
 
-    def __call__(self, size: int, rng: np.random.Generator) -> Array:
+    def __call__(self, size: int, rng: RandomSource) -> Array:
         """Make `size` proposals and return those that are kept."""
         piece = np.searchsorted(self.share[:-1], rng.random(size))
         slope, width = self.slope[piece], (self.high - self.low)[piece]

@@ -17,6 +17,7 @@ from skdpfrechet.mechanisms._base import (
     standard_normal_coords,
 )
 from skdpfrechet.mechanisms._sphere_radius import log_radial_integral, sample_sphere_radius
+from skdpfrechet.mechanisms._system_generator import RandomSource
 from skdpfrechet.privacy import GDP
 from skdpfrechet.privacy.exact import sphere_mu, sphere_sigma
 
@@ -103,7 +104,7 @@ class RiemannianGaussian(Mechanism):
             return plain
         return GDP(sphere_mu(dim=self.manifold.dim, distance=sensitivity, sigma=self.sigma))
 
-    def release(self, center: Array, rng: np.random.Generator) -> Array:
+    def release(self, center: Array, rng: RandomSource) -> Array:
         z, batch = standard_normal_coords(self.manifold, center, rng)
         if isinstance(self.manifold, Sphere) and self.sigma > 0:
             direction = z / np.linalg.norm(z, axis=-1, keepdims=True)

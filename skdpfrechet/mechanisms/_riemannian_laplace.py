@@ -19,6 +19,7 @@ from skdpfrechet.manifolds import (
 from skdpfrechet.mechanisms import _laplace_radius as radius
 from skdpfrechet.mechanisms import _spd_laplace as spd
 from skdpfrechet.mechanisms._base import Mechanism, noise_guarantee, noise_scale
+from skdpfrechet.mechanisms._system_generator import RandomSource
 from skdpfrechet.privacy import PureDP
 
 _FAR = 300.0  # cosh² of it still is a float64, and points beyond look the same from the origin
@@ -105,7 +106,7 @@ class RiemannianLaplace(Mechanism):
     def guarantee(self, sensitivity: float) -> PureDP:
         return PureDP(noise_guarantee(sensitivity, self.scale))
 
-    def release(self, center: Array, rng: np.random.Generator) -> Array:
+    def release(self, center: Array, rng: RandomSource) -> Array:
         center, space = np.asarray(center, dtype=float), self.manifold
         batch = center.shape[: center.ndim - len(space.point_shape)]
         count = int(np.prod(batch, dtype=int))

@@ -20,6 +20,7 @@ from scipy.optimize import brentq
 from skdpfrechet._numerics import Array, eigh, from_eigen, sqrt_pair, symmetrize, unvecd
 from skdpfrechet.mechanisms._laplace_radius import log_flat_integral, log_unit_area
 from skdpfrechet.mechanisms._rejection import TangentEnvelope, collect
+from skdpfrechet.mechanisms._system_generator import RandomSource
 
 MAX_SIZE = 10
 _CONDITION = 30.0  # log of the condition number that float64 still represents
@@ -45,7 +46,7 @@ def largest_scale(size: int) -> float:
 # --- draws -------------------------------------------------------------------------------------
 
 
-def sample_spd_noise(size: int, scale: float, count: int, rng: np.random.Generator) -> Array:
+def sample_spd_noise(size: int, scale: float, count: int, rng: RandomSource) -> Array:
     """Draw `count` matrices V, exactly."""
     if size == 1:
         return rng.laplace(scale=scale, size=(count, 1, 1))
@@ -81,7 +82,7 @@ class _FlatDirections:
         mode = float(brentq(slope, low * (1 - 1e-12), low / (1 - scale * pairs * rate) * 1.000001))
         self.length = TangentEnvelope(log_density, slope, mode, inf)
 
-    def __call__(self, number: int, rng: np.random.Generator) -> Array:
+    def __call__(self, number: int, rng: RandomSource) -> Array:
         s = self.length(number, rng)
         z = rng.standard_normal((len(s), self.size * (self.size + 1) // 2))
         v = unvecd(z * (s / np.linalg.norm(z, axis=-1))[:, None])
@@ -92,7 +93,7 @@ class _FlatDirections:
         return np.asarray(v[rng.random(len(s)) < np.exp(volume - bound)])
 
 
-def _propose_drift(size: int, scale: float, number: int, rng: np.random.Generator) -> Array:
+def _propose_drift(size: int, scale: float, number: int, rng: RandomSource) -> Array:
     """Make `number` proposals for λ close to its limit and return those that are kept.
 
     For x ascending the density is ``exp(-|x|/λ + <g, x>) ∏_{i<j} (1 - exp(x_i - x_j))``. The first

@@ -12,6 +12,7 @@ from scipy.optimize import brentq
 
 from skdpfrechet._numerics import Array
 from skdpfrechet.mechanisms._rejection import TangentEnvelope, collect
+from skdpfrechet.mechanisms._system_generator import RandomSource
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(200)
 
@@ -51,7 +52,7 @@ def log_radial_integral(dim: int, sigma: float) -> float:
     return top + log(float((_WEIGHTS * np.exp(logs - top)).sum()) * (high - low) / 2)
 
 
-def sample_sphere_radius(dim: int, sigma: float, count: int, rng: np.random.Generator) -> Array:
+def sample_sphere_radius(dim: int, sigma: float, count: int, rng: RandomSource) -> Array:
     """Draw distances with density ∝ ``exp(-s²/2σ²) sin^{d-1} s`` on (0, π), exactly.
 
     Rejection from σ·chi_d with acceptance ``(sin s/s)^{d-1}`` while σd ≤ 1, where about
@@ -62,7 +63,7 @@ def sample_sphere_radius(dim: int, sigma: float, count: int, rng: np.random.Gene
     return collect(lambda size: propose(dim, sigma, size, rng), count)
 
 
-def _propose_chi(dim: int, sigma: float, size: int, rng: np.random.Generator) -> Array:
+def _propose_chi(dim: int, sigma: float, size: int, rng: RandomSource) -> Array:
     s = sigma * np.sqrt(rng.chisquare(dim, size))
     inside = s < pi
     accept = np.where(inside, np.sinc(s / pi), 0.0) ** (dim - 1)
@@ -80,5 +81,5 @@ class _TangentEnvelope:
             end=pi,
         )
 
-    def __call__(self, dim: int, sigma: float, size: int, rng: np.random.Generator) -> Array:
+    def __call__(self, dim: int, sigma: float, size: int, rng: RandomSource) -> Array:
         return self._envelope(size, rng)

@@ -17,6 +17,7 @@ from skdpfrechet.mechanisms._base import (
     noise_scale,
     standard_normal_coords,
 )
+from skdpfrechet.mechanisms._system_generator import RandomSource
 from skdpfrechet.privacy import GDP, ApproxDP
 
 
@@ -133,7 +134,7 @@ class WrappedGaussian(Mechanism):
     def guarantee(self, sensitivity: float) -> GDP:
         return gaussian_guarantee(sensitivity, self.sigma)
 
-    def release(self, center: Array, rng: np.random.Generator) -> Array:
+    def release(self, center: Array, rng: RandomSource) -> Array:
         z, _ = standard_normal_coords(self.manifold, center, rng)
         c = self.manifold.log_coords(self.foot, center) + self.sigma * z
         v = self.manifold.saturate(self.foot, self.manifold.from_coords(self.foot, c))
