@@ -33,6 +33,7 @@ __all__ = [
     "frechet_mean_paper",
     "hessian",
     "hessian_paper",
+    "on_grid",
     "radius_limit",
     "radius_limit_paper",
     "residual_modulus",
@@ -227,6 +228,18 @@ def extrinsic_mean(n: int) -> float:
     Replace-one, n public; no ball is needed: unit vectors are at most 2 apart. Attained.
     """
     return 2 / n
+
+
+def on_grid(sensitivity: float, entries: int, step: float) -> float:
+    """Return the sensitivity of a statistic whose entries are rounded to multiples of `step`.
+
+    Notes
+    -----
+    Replace-one, n public, as for the statistic itself. Δ + √k·step for k entries: rounding moves
+    each of the two values by at most √k·step/2. A few units of the last place are added for the
+    rounding of this very number.
+    """
+    return (sensitivity + sqrt(entries) * step) * (1 + 4 * _EPSILON)
 
 
 # --- the private ball ----------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from skdpfrechet.mechanisms._base import Mechanism
 from skdpfrechet.mechanisms._gaussian import Gaussian, SymmetricGaussian
+from skdpfrechet.mechanisms._grid import Grid
 from skdpfrechet.mechanisms._projected_gaussian import ProjectedGaussian
 from skdpfrechet.mechanisms._riemannian_gaussian import RiemannianGaussian
 from skdpfrechet.mechanisms._riemannian_laplace import RiemannianLaplace
@@ -10,6 +11,7 @@ from skdpfrechet.mechanisms._wrapped_gaussian import WrappedGaussian
 
 __all__ = [
     "Gaussian",
+    "Grid",
     "Mechanism",
     "ProjectedGaussian",
     "RandomSource",

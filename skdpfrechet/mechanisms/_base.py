@@ -17,8 +17,9 @@ from skdpfrechet.privacy import GDP, ApproxDP, PureDP, gdp_mu
 class Mechanism(ABC):
     """Noise of a fixed, public scale added to one statistic.
 
-    Instances are frozen. The last field is the public noise scale, ``sigma`` where the noise is
-    Gaussian; 0 means no noise and no privacy.
+    Instances are frozen. One field is the public noise scale, ``sigma`` where the noise is
+    Gaussian; 0 means no noise and no privacy. Those with a `grid` can add noise that is exact
+    where float64 is not: ``calibrate_secure`` instead of ``calibrate``.
     """
 
     @abstractmethod

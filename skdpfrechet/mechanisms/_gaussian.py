@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log, pi
+from math import inf, log, nextafter, pi, sqrt
 
 import numpy as np
 
-from skdpfrechet._numerics import Array, unvecd, vecd
+from skdpfrechet._numerics import Array, triangle, unvecd, vecd
 from skdpfrechet._validation import check_nonnegative
 from skdpfrechet.mechanisms._base import Mechanism, gaussian_guarantee, gaussian_scale
+from skdpfrechet.mechanisms._grid import Grid, add_gaussian, gaussian_grid
 from skdpfrechet.mechanisms._system_generator import RandomSource
 from skdpfrechet.privacy import GDP, ApproxDP
 
@@ -22,11 +23,15 @@ class Gaussian(Mechanism):
     ----------
     sigma : float
         Standard deviation of each entry.
+    grid : Grid or None
+        Where not None, noise and release are on that grid and the guarantee holds on a computer
+        too; made by `calibrate_secure`.
 
     Notes
     -----
     Neighbouring relation: replace-one, through the sensitivity. μ-GDP with μ = Δ/σ, exactly, for a
-    statistic of Euclidean sensitivity Δ (attained: one pair of values at distance Δ).
+    statistic of Euclidean sensitivity Δ (attained: one pair of values at distance Δ), and with the
+    sensitivity of the rounded statistic on a grid.
 
     References
     ----------
@@ -36,11 +41,12 @@ class Gaussian(Mechanism):
     --------
     >>> from skdpfrechet.mechanisms import Gaussian
     >>> from skdpfrechet.privacy import GDP
-    >>> Gaussian.calibrate(sensitivity=0.5, guarantee=GDP(1.0))
-    Gaussian(sigma=0.5)
+    >>> Gaussian.calibrate(sensitivity=0.5, guarantee=GDP(1.0)).sigma
+    0.5
     """
 
     sigma: float
+    grid: Grid | None = None
 
     def __post_init__(self) -> None:
         check_nonnegative("sigma", self.sigma)
@@ -50,11 +56,22 @@ class Gaussian(Mechanism):
         """Return the mechanism with the least noise that gives `guarantee`."""
         return cls(gaussian_scale(sensitivity, guarantee))
 
+    @classmethod
+    def calibrate_secure(
+        cls, sensitivity: float, guarantee: GDP | ApproxDP, entries: int
+    ) -> Gaussian:
+        """Return the mechanism with the least float-safe noise for vectors of `entries` numbers."""
+        return cls(*gaussian_grid(sensitivity, guarantee, entries))
+
     def guarantee(self, sensitivity: float) -> GDP:
+        if self.grid is not None:
+            sensitivity = self.grid.sensitivity(sensitivity)
         return gaussian_guarantee(sensitivity, self.sigma)
 
     def release(self, center: Array, rng: RandomSource) -> Array:
-        return np.asarray(center + self.sigma * rng.standard_normal(np.shape(center)))
+        if self.grid is not None:
+            self.grid.check_shape(np.shape(center)[-1:])
+        return add_gaussian(center, self.sigma, self.grid, rng)
 
     def log_density(self, center: Array, x: Array) -> Array:
         z = (np.asarray(x) - center) / self.sigma
@@ -73,6 +90,8 @@ class SymmetricGaussian(Gaussian):
     ----------
     sigma : float
         Standard deviation of each isometric coordinate.
+    grid : Grid or None
+        As for `Gaussian`; it holds the entries of the matrix.
 
     Notes
     -----
@@ -92,8 +111,24 @@ class SymmetricGaussian(Gaussian):
         """Return the mechanism with the least noise that gives `guarantee`."""
         return cls(gaussian_scale(sensitivity, guarantee))
 
+    @classmethod
+    def calibrate_secure(
+        cls, sensitivity: float, guarantee: GDP | ApproxDP, size: int
+    ) -> SymmetricGaussian:
+        """Return the mechanism with the least float-safe noise for matrices of `size` rows."""
+        return cls(*gaussian_grid(sensitivity, guarantee, size * size))
+
     def release(self, center: Array, rng: RandomSource) -> Array:
-        return unvecd(super().release(vecd(center), rng))
+        if self.grid is None:
+            return unvecd(add_gaussian(vecd(center), self.sigma, None, rng))
+        self.grid.check_shape(np.shape(center)[-2:])
+        rows, columns = triangle(center.shape[-1])
+        off_diagonal = nextafter(self.sigma * sqrt(0.5), inf)
+        sigma = np.where(rows == columns, self.sigma, off_diagonal)
+        noisy = np.empty(center.shape)
+        noisy[..., rows, columns] = self.grid.add_noise(center[..., rows, columns], sigma, rng)
+        noisy[..., columns, rows] = noisy[..., rows, columns]
+        return noisy
 
     def log_density(self, center: Array, x: Array) -> Array:
         return super().log_density(vecd(np.asarray(center)), vecd(np.asarray(x)))

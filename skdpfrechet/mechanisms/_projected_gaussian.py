@@ -12,6 +12,7 @@ from skdpfrechet._numerics import Array
 from skdpfrechet._validation import check_nonnegative
 from skdpfrechet.manifolds import Manifold, Sphere
 from skdpfrechet.mechanisms._base import Mechanism, gaussian_guarantee, gaussian_scale
+from skdpfrechet.mechanisms._grid import Grid, add_gaussian, gaussian_grid
 from skdpfrechet.mechanisms._system_generator import RandomSource
 from skdpfrechet.privacy import GDP, ApproxDP
 
@@ -27,12 +28,16 @@ class ProjectedGaussian(Mechanism):
     manifold : Sphere
     sigma : float
         Standard deviation of each ambient coordinate.
+    grid : Grid or None
+        Where not None, the ambient release is on that grid and the guarantee holds on a computer
+        too; made by `calibrate_secure`.
 
     Notes
     -----
     Neighbouring relation: replace-one, through the sensitivity. μ-GDP with μ = 2 sin(Δ/2)/σ: the
     ambient release is a Gaussian mechanism whose sensitivity is the chord of the geodesic
-    sensitivity Δ, and normalising is post-processing. No property of the sphere is needed.
+    sensitivity Δ, and normalising is post-processing. No property of the sphere is needed. On a
+    grid the rounding of the d + 1 coordinates adds to the chord.
 
     References
     ----------
@@ -51,6 +56,7 @@ class ProjectedGaussian(Mechanism):
 
     manifold: Manifold
     sigma: float
+    grid: Grid | None = None
 
     def __post_init__(self) -> None:
         check_nonnegative("sigma", self.sigma)
@@ -64,11 +70,26 @@ class ProjectedGaussian(Mechanism):
         _require_sphere(manifold)
         return cls(manifold, gaussian_scale(sensitivities.sphere_chord(sensitivity), guarantee))
 
+    @classmethod
+    def calibrate_secure(
+        cls, manifold: Manifold, sensitivity: float, guarantee: GDP | ApproxDP
+    ) -> ProjectedGaussian:
+        """Return the mechanism with the least float-safe noise that gives `guarantee`."""
+        _require_sphere(manifold)
+        chord = sensitivities.sphere_chord(sensitivity)
+        return cls(manifold, *gaussian_grid(chord, guarantee, manifold.dim + 1))
+
     def guarantee(self, sensitivity: float) -> GDP:
-        return gaussian_guarantee(sensitivities.sphere_chord(sensitivity), self.sigma)
+        chord = sensitivities.sphere_chord(sensitivity)
+        if self.grid is not None:
+            chord = self.grid.sensitivity(chord)
+        return gaussian_guarantee(chord, self.sigma)
 
     def release(self, center: Array, rng: RandomSource) -> Array:
-        noisy = center + self.sigma * rng.standard_normal(np.shape(center))
+        noisy = add_gaussian(center, self.sigma, self.grid, rng)
+        if self.grid is not None:
+            # The origin, which has no direction, is a point of the grid.
+            noisy[..., 0] += np.where((noisy == 0).all(axis=-1), self.grid.step, 0.0)
         return self.manifold.canonical(noisy)
 
     def log_density(self, center: Array, x: Array) -> Array:

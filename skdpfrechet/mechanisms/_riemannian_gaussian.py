@@ -39,6 +39,9 @@ class RiemannianGaussian(Mechanism):
     isometries; false where the curvature is negative (on the hyperbolic plane Δ = σ = 1 gives 1.161
     instead of 1), so such spaces are refused.
 
+    It has no float-safe path: the radius and the direction are rounded after the noise was drawn,
+    and how, depends on the private value. On spheres `ProjectedGaussian` has one.
+
     References
     ----------
     .. [1] Y. Jiang, X. Chang, Y. Liu, L. Ding, L. Kong, B. Jiang, "Gaussian differential privacy

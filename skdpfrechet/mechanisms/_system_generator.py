@@ -25,7 +25,8 @@ class SystemGenerator:
 
     Notes
     -----
-    Numbers are rounded to float64 as those of numpy are.
+    Numbers are rounded to float64 as those of numpy are; the mechanisms with a `Grid` use `bytes`
+    alone and are exact.
 
     References
     ----------

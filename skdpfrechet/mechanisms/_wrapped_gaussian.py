@@ -15,8 +15,8 @@ from skdpfrechet.mechanisms._base import (
     gaussian_guarantee,
     gaussian_scale,
     noise_scale,
-    standard_normal_coords,
 )
+from skdpfrechet.mechanisms._grid import Grid, add_gaussian, gaussian_grid
 from skdpfrechet.mechanisms._system_generator import RandomSource
 from skdpfrechet.privacy import GDP, ApproxDP
 
@@ -35,13 +35,17 @@ class WrappedGaussian(Mechanism):
         m0, public. A foot that depends on the records voids the guarantee.
     sigma : float
         Standard deviation of each coordinate, in the units of `Manifold.dist`.
+    grid : Grid or None
+        Where not None, the noisy coordinates are on that grid and the guarantee holds on a computer
+        too; made by `calibrate_secure`.
 
     Notes
     -----
     Neighbouring relation: replace-one, through the sensitivity. μ-GDP with μ = Δ/σ: log_m0 does
     not stretch distances on a Hadamard space, so the coordinates have Euclidean sensitivity at most
     Δ, and exp is post-processing. Where float64 cannot represent exp of the noisy coordinates they
-    are shortened first (`Manifold.saturate`), post-processing too.
+    are shortened first (`Manifold.saturate`), post-processing too. On a grid the rounding of the
+    coordinates adds to Δ.
 
     References
     ----------
@@ -65,6 +69,7 @@ class WrappedGaussian(Mechanism):
     manifold: Manifold
     foot: Array
     sigma: float
+    grid: Grid | None = None
 
     def __post_init__(self) -> None:
         check_nonnegative("sigma", self.sigma)
@@ -93,6 +98,19 @@ class WrappedGaussian(Mechanism):
         require_hadamard(manifold)
         foot = _origin(manifold) if foot is None else foot
         return cls(manifold, foot, gaussian_scale(sensitivity, guarantee))
+
+    @classmethod
+    def calibrate_secure(
+        cls,
+        manifold: Manifold,
+        sensitivity: float,
+        guarantee: GDP | ApproxDP,
+        foot: Array | None = None,
+    ) -> WrappedGaussian:
+        """Return the mechanism with the least float-safe noise that gives `guarantee`."""
+        require_hadamard(manifold)
+        foot = _origin(manifold) if foot is None else foot
+        return cls(manifold, foot, *gaussian_grid(sensitivity, guarantee, manifold.dim))
 
     @classmethod
     def calibrate_classical(
@@ -132,11 +150,13 @@ class WrappedGaussian(Mechanism):
         return cls(manifold, foot, noise_scale(sensitivity, "epsilon", mu))
 
     def guarantee(self, sensitivity: float) -> GDP:
+        if self.grid is not None:
+            sensitivity = self.grid.sensitivity(sensitivity)
         return gaussian_guarantee(sensitivity, self.sigma)
 
     def release(self, center: Array, rng: RandomSource) -> Array:
-        z, _ = standard_normal_coords(self.manifold, center, rng)
-        c = self.manifold.log_coords(self.foot, center) + self.sigma * z
+        c = self.manifold.log_coords(self.foot, center)
+        c = add_gaussian(c, self.sigma, self.grid, rng)
         v = self.manifold.saturate(self.foot, self.manifold.from_coords(self.foot, c))
         return self.manifold.exp(self.foot, v)
 

@@ -75,7 +75,7 @@ class Case:
 
     @property
     def name(self):
-        return fields(self.kind)[-1].name
+        return "scale" if self.kind is RiemannianLaplace else "sigma"
 
     def scale(self, mechanism):
         return getattr(mechanism, self.name)
