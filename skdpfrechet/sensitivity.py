@@ -37,12 +37,14 @@ __all__ = [
     "radius_limit",
     "radius_limit_paper",
     "residual_modulus",
+    "rounding",
     "second_moment",
     "second_moment_paper",
     "sphere_chord",
     "spread_paper",
     "squared_distance_range",
     "tangent_mean",
+    "tangent_sum",
     "variance",
     "variance_paper",
 ]
@@ -230,19 +232,40 @@ def extrinsic_mean(n: int) -> float:
     return 2 / n
 
 
+def rounding(entries: int, step: float) -> float:
+    """Return how far a vector moves when its entries are rounded to multiples of `step`.
+
+    Notes
+    -----
+    √k·step/2 for k entries, in the Euclidean norm. A thousandth of it is added, which covers what
+    float64 did to the vector before as long as its entries are below 2^40 steps.
+    """
+    return 0.5005 * sqrt(entries) * step
+
+
 def on_grid(sensitivity: float, entries: int, step: float) -> float:
     """Return the sensitivity of a statistic whose entries are rounded to multiples of `step`.
 
     Notes
     -----
-    Replace-one, n public, as for the statistic itself. Δ + √k·step for k entries: rounding moves
-    each of the two values by at most √k·step/2. A few units of the last place are added for the
-    rounding of this very number.
+    Replace-one, n public, as for the statistic itself: each of the two values moves by at most
+    `rounding`. A few units of the last place are added for the rounding of this very number.
     """
-    return (sensitivity + sqrt(entries) * step) * (1 + 4 * _EPSILON)
+    return (sensitivity + 2 * rounding(entries, step)) * (1 + 4 * _EPSILON)
 
 
 # --- the private ball ----------------------------------------------------------------------------
+
+
+def tangent_sum(radius: float, rounding: float) -> float:
+    """Return the sensitivity ``2(r + rounding)`` of Σ v_i, as `tangent_mean` but in exact sums.
+
+    Notes
+    -----
+    Replace-one, n public. Every v_i was clipped to norm r and then rounded to a grid, which moves
+    it by at most `rounding`; sums of multiples of a step are exact.
+    """
+    return 2 * (radius + rounding)
 
 
 def tangent_mean(radius: float, n: int) -> float:
@@ -283,7 +306,9 @@ def distance_histogram() -> float:
 # --- moments at the released mean ----------------------------------------------------------------
 
 
-def second_moment(manifold: Manifold, radius: float, distance: float, n: int) -> float:
+def second_moment(
+    manifold: Manifold, radius: float, distance: float, n: int, rounding: float = 0.0
+) -> float:
     """Return the sensitivity of the uncentred second moment ``(1/n) Σ V Vᵀ`` at a released point.
 
     Parameters
@@ -293,6 +318,9 @@ def second_moment(manifold: Manifold, radius: float, distance: float, n: int) ->
     distance : float
         D, the distance of the released point from m0; public once the point is released.
     n : int
+    rounding : float
+        How far each V may have left its ball when it was rounded (`rounding`); it adds to the
+        radius, on Hadamard and flat spaces to r and elsewhere to R.
 
     Returns
     -------
@@ -312,7 +340,8 @@ def second_moment(manifold: Manifold, radius: float, distance: float, n: int) ->
     symmetrically to the line through 0 and the centre; the three cases are where the maximum of
     ``|v vᵀ - w wᵀ|`` sits.
     """
-    reach = min(radius + distance, manifold.diameter)
+    reach = min(radius + distance, manifold.diameter) + rounding
+    radius += rounding
     hadamard = manifold.sectional_curvature_bounds[1] <= 0 and manifold.injectivity_radius == inf
     if manifold.dim == 1:
         return (reach**2 - max(distance - radius, 0.0) ** 2 if hadamard else reach**2) / n

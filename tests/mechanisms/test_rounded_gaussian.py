@@ -257,7 +257,7 @@ def test_sensitivity_on_a_grid_is_attained_up_to_rounding():
     value = np.full(9, step / 2)
     a, b = np.rint((value - gap) / step) * step, np.rint((value + gap) / step) * step
     moved, limit = np.linalg.norm(a - b), sensitivity.on_grid(2 * 3 * gap, 9, step)
-    assert 0.999 * limit < moved <= limit
+    assert 0.998 * limit < moved <= limit
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,127 @@
+"""Sums of rounded records: exact, in any order, and as sensitive as claimed."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import frexp, sqrt
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+from skdpfrechet import sensitivity
+from skdpfrechet._numerics import clip_norm
+from skdpfrechet._solvers import (
+    exact_moment_sums,
+    exact_second_moment_sum,
+    exact_step,
+    exact_sum,
+)
+from skdpfrechet.manifolds import Euclidean, Sphere
+from skdpfrechet.sensitivity import MOMENT_CURVE_CONSTANT
+
+
+@given(
+    reach=st.floats(1e-100, 1e100),
+    n=st.integers(1, 10**9),
+    power=st.sampled_from([1, 2]),
+)
+def test_step_is_the_least_power_of_two_that_keeps_sums_exact(reach, n, power):
+    step = exact_step(reach, n, power)
+    assert frexp(step)[0] == 0.5
+    bound = [n * (Fraction(reach) / Fraction(s) + 1) ** power for s in (step, step / 4)]
+    assert bound[0] <= 2**53
+    assert bound[1] > 2**52
+
+
+@settings(max_examples=30)
+@given(n=st.integers(1, 300), dim=st.integers(1, 5), scale=st.floats(1e-6, 1e6))
+def test_sums_equal_those_of_rational_numbers(n, dim, scale):
+    rng = np.random.default_rng(n)
+    c = clip_norm(scale * rng.standard_normal((n, dim)), scale)
+    step = exact_step(scale, n, 2)
+    exact = [[Fraction(int(k)) * Fraction(step) for k in row] for row in np.rint(c / step)]
+    moment = exact_second_moment_sum(c, step)
+    total = exact_sum(c, step)
+    for i in range(dim):
+        assert Fraction(total[i]) == sum(row[i] for row in exact)
+        for j in range(dim):
+            assert Fraction(moment[i, j]) == sum(row[i] * row[j] for row in exact)
+    y = c[:, 0]
+    assert exact_moment_sums(y, 2 * scale, step) == (total[0], moment[0, 0])
+
+
+@pytest.mark.parametrize("n", [2, 1000, 100_000])
+def test_order_does_not_matter(n):
+    rng = np.random.default_rng(0)
+    c = clip_norm(rng.standard_normal((n, 7)), 1.0)
+    step = exact_step(1.0, n, 2)
+    shuffled = c[rng.permutation(n)]
+    assert_array_equal(exact_second_moment_sum(c, step), exact_second_moment_sum(shuffled, step))
+    assert_array_equal(exact_sum(c, step), exact_sum(shuffled, step))
+    assert exact_moment_sums(c[:, 0], 1.0, step) == exact_moment_sums(shuffled[:, 0], 1.0, step)
+
+
+def test_a_record_changes_its_own_term_alone():
+    """The difference of neighbours is that of two records, whatever the others are."""
+    rng = np.random.default_rng(1)
+    step = exact_step(1.0, 10_000, 2)
+    pair = clip_norm(rng.standard_normal((2, 3)), 1.0)
+    differences = []
+    for seed in range(3):
+        others = clip_norm(np.random.default_rng(seed).standard_normal((9_999, 3)), 1.0)
+        a, b = (exact_second_moment_sum(np.vstack([others, x]), step) for x in pair)
+        differences.append(a - b)
+    assert_array_equal(differences[0], differences[1])
+    assert_array_equal(differences[0], differences[2])
+
+
+@pytest.mark.parametrize("distance", [0.0, 0.3, 0.8, 2.0])
+@pytest.mark.parametrize("manifold", [Euclidean(1), Euclidean(3), Sphere(1), Sphere(3)], ids=repr)
+def test_rounded_second_moment_keeps_within_its_sensitivity(manifold, distance):
+    """A coarse grid, where rounding matters: random pairs and those that attain the bound."""
+    rng = np.random.default_rng(2)
+    radius, step, dim = 1.04, 2.0**-4, manifold.dim
+    flat = isinstance(manifold, Euclidean)
+    middle = np.zeros(dim)
+    middle[0] = distance if flat else 0.0
+    ball = radius if flat else min(radius + distance, manifold.diameter)
+    pairs = rng.standard_normal((20_000, 2, dim))
+    pairs[:, 1, 1:] = -pairs[:, 0, 1:]  # placed symmetrically to the axis, as the farthest are
+    pairs[:, 1, 0] = pairs[:, 0, 0] if dim > 1 else -pairs[:, 0, 0]
+    pairs[::2] = rng.standard_normal((10_000, 2, dim))
+    pairs = middle + clip_norm(10 * pairs, ball)
+    moments = exact_second_moment_sum(pairs[:, :, None, :], step)
+    found = np.linalg.norm(moments[:, 0] - moments[:, 1], axis=(-2, -1)).max()
+    rounding = sensitivity.rounding(dim, step)
+    assert found <= sensitivity.second_moment(manifold, radius, distance, 1, rounding)
+    if manifold == Euclidean(3):  # without the term the bound is false
+        assert found > sensitivity.second_moment(manifold, radius, distance, 1)
+
+
+def test_rounded_curve_keeps_within_its_sensitivity():
+    """The numbers stay within ±h after rounding, so that the curve keeps its diameter 2h."""
+    half, step = 1.3, 2.0**-5
+    y = np.linspace(-half, half, 801)
+    curve = np.array([exact_moment_sums(np.array([t]), half, step) for t in y])
+    curve[:, 1] *= MOMENT_CURVE_CONSTANT / half
+    gaps = np.linalg.norm(curve[:, None] - curve[None], axis=-1)
+    assert 0.95 * 2 * half < gaps.max() <= 2 * half
+
+
+def test_rounded_sum_keeps_within_its_sensitivity():
+    rng = np.random.default_rng(3)
+    step = 2.0**-3
+    v = clip_norm(10 * rng.standard_normal((10_000, 2, 2)), 1.0)
+    v[:, 1] = -v[:, 0]
+    totals = exact_sum(v[:, :, None, :], step)
+    found = np.linalg.norm(totals[:, 0] - totals[:, 1], axis=-1).max()
+    assert 2.0 < found <= sensitivity.tangent_sum(1.0, sensitivity.rounding(2, step))
+
+
+def test_rounding_is_attained():
+    moved = np.linalg.norm(np.full(5, 0.5) - np.rint(np.full(5, 0.5)))
+    assert moved == pytest.approx(sqrt(5) / 2)
+    assert moved <= sensitivity.rounding(5, 1.0) < 1.01 * moved
