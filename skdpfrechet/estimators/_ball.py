@@ -159,6 +159,7 @@ def settle(
     n: int,
     mu: float,
     calibration: str,
+    secure: bool,
     rng: RandomSource,
 ) -> Settled:
     """Find the ball if need be, and move the records, or the means of their groups, into it.
@@ -183,6 +184,7 @@ def settle(
         radius=ball.radius,
         quantile=ball.quantile,
         limit=radius_limit(manifold, calibration),
+        secure=secure,
         rng=rng,
     )
     notes = () if ball.plan.steps else (NOTHING_BOUGHT,)

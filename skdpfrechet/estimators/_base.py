@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdpfrechet import _kernels, sensitivity
 from skdpfrechet._numerics import Array
 from skdpfrechet._validation import check_open_unit
+from skdpfrechet.estimators._noise import FLOAT_NOTE, SECURE_NOTE
 from skdpfrechet.estimators._plan import BallProblem
 from skdpfrechet.estimators._records import admit, look
 from skdpfrechet.manifolds import Manifold
@@ -89,6 +90,8 @@ def fit_threads(n_jobs):
 def fit_notes(problem: BallProblem, mechanism: str) -> tuple[str, ...]:
     """Return what a reader of the report must know beyond the numbers, from public numbers only."""
     notes = list(problem.notes)
+    if problem.mu < inf:
+        notes.append(SECURE_NOTE if problem.secure else FLOAT_NOTE)
     cap = sensitivity.float_log_cap(problem.local.model, problem.radius, problem.n)
     if problem.radius > cap:
         notes.append(

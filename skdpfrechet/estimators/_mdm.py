@@ -89,6 +89,8 @@ class DPMDM(ClassifierMixin, _DPEstimator):
         Threads for the passes over the records, as for `DPFrechetMean`.
     outer_radius, outer_center, ball_share, ball_quantile
         How a ``"private"`` centre or radius is found, as for `DPFrechetMean`.
+    noise : {"auto", "float", "secure"}, default="auto"
+        Whether noise is float-safe, as for `DPFrechetMean`.
     ledger : PrivacyLedger, str or PathLike, default=None
         Where every fit records its `mu` before it reads the value of a record, as for
         `DPFrechetMean`.
@@ -171,6 +173,7 @@ class DPMDM(ClassifierMixin, _DPEstimator):
         outer_center=None,
         ball_share="auto",
         ball_quantile="auto",
+        noise="auto",
         ledger=None,
         invalid="raise",
     ):
@@ -186,6 +189,7 @@ class DPMDM(ClassifierMixin, _DPEstimator):
         self.outer_center = outer_center
         self.ball_share = ball_share
         self.ball_quantile = ball_quantile
+        self.noise = noise
         self.ledger = ledger
         self.invalid = invalid
 
@@ -246,6 +250,7 @@ class DPMDM(ClassifierMixin, _DPEstimator):
                 outer_center=self.outer_center,
                 ball_share=self.ball_share,
                 ball_quantile=self.ball_quantile,
+                noise=self.noise,
                 invalid=self.invalid,
             )
             for seed in _class_seeds(self.random_state, len(classes))

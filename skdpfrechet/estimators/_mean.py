@@ -11,6 +11,7 @@ from skdpfrechet import sensitivity
 from skdpfrechet._numerics import Array, clip_norm, symmetrize
 from skdpfrechet.estimators._base import _DPEstimator, fit_notes, fit_threads, make_report
 from skdpfrechet.estimators._budget import mean_shares, part
+from skdpfrechet.estimators._noise import release_second_moment
 from skdpfrechet.estimators._plan import BallProblem, FitPlan, enter, pay, plan_fit, read
 from skdpfrechet.estimators._private_mean import release_mean
 from skdpfrechet.estimators._records import Records, look, real_numbers
@@ -74,6 +75,12 @@ class DPFrechetMean(_DPEstimator):
     ball_quantile : "auto" or float, default="auto"
         Share of the records that a private ball shall hold. ``"auto"`` weighs the bias from moving
         records against the noise of a wider ball.
+    noise : {"auto", "float", "secure"}, default="auto"
+        ``"float"`` noise is drawn and added in float64, whose last bits can tell more than the
+        guarantee allows. ``"secure"`` is exact on a public grid (extra ``secure``); spheres then
+        take the projected Gaussian, as the Riemannian one cannot be float-safe. ``"auto"`` is
+        secure where python-flint is installed, the mechanism permits it and `calibration` is
+        ``"sharp"``; `privacy_` says which it was.
     ledger : PrivacyLedger, str or PathLike, default=None
         A `skdpfrechet.privacy.PrivacyLedger`, or the path of one that exists. Every fit records its
         `mu` there before it reads the value of a record, or raises `PrivacyBudgetError`; what a fit
@@ -160,6 +167,7 @@ class DPFrechetMean(_DPEstimator):
         outer_center=None,
         ball_share="auto",
         ball_quantile="auto",
+        noise="auto",
         ledger=None,
         invalid="raise",
     ):
@@ -177,6 +185,7 @@ class DPFrechetMean(_DPEstimator):
         self.outer_center = outer_center
         self.ball_share = ball_share
         self.ball_quantile = ball_quantile
+        self.noise = noise
         self.ledger = ledger
         self.invalid = invalid
 
@@ -335,11 +344,17 @@ def _release_spread(
     """Release the uncentred second moment at the released mean; the Hessian follows from it."""
     model, n = problem.local.model, problem.n
     distance, reach, middle, radius = _spread_inputs(problem, point)
-    row, noise = _matrix_row(
-        "second moment",
-        sensitivity.second_moment(model, problem.radius, distance, n),
-        mu,
-        shares["second_moment"],
+    budget = part(mu, shares["second_moment"])
+    moment, scale, sigma = release_second_moment(
+        model,
+        problem.sample,
+        point,
+        (middle, radius),
+        problem.radius,
+        distance,
+        budget,
+        problem.secure,
+        rng,
     )
     exact = mu == inf
     inference = MeanInference(
@@ -349,10 +364,10 @@ def _release_spread(
         point=point,
         release=release,
         n=n,
-        moment=noise.release(problem.sample.second_moment(point, middle, radius), rng),
-        moment_scale=noise.sigma,
+        moment=moment,
+        moment_scale=sigma,
         # The floor keeps the noise from making the region too small; see docs/theory.
-        moment_range=(noise.sigma, max(reach**2, noise.sigma)),
+        moment_range=(sigma, max(reach**2, sigma)),
         reach=reach,
         radius=problem.radius,
         confidence_level=level,
@@ -360,7 +375,7 @@ def _release_spread(
         bootstrap=True,
         hessian=_exact_hessian(problem, point, middle, radius) if exact else None,
     )
-    return inference, [row]
+    return inference, [Release("second moment", budget, scale, sigma, "gaussian")]
 
 
 def _exact_hessian(problem: BallProblem, point: Array, middle: Array, radius: float) -> Array:

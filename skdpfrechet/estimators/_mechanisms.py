@@ -46,7 +46,7 @@ def make_generator(random_state) -> tuple[RandomSource, str | None]:
     return np.random.default_rng(int(random_state)), SEEDED
 
 
-def resolve_mechanism(name: str, manifold: Manifold) -> str:
+def resolve_mechanism(name: str, manifold: Manifold, noise: str) -> str:
     """Return the mechanism's full name: what ``"auto"`` means depends on the curvature."""
     if not isinstance(name, str) or name not in MECHANISMS:
         names = ", ".join(repr(known) for known in MECHANISMS)
@@ -54,17 +54,26 @@ def resolve_mechanism(name: str, manifold: Manifold) -> str:
     if name != "auto":
         return name
     hadamard = manifold.sectional_curvature_bounds[1] <= 0 and np.isinf(manifold.injectivity_radius)
-    return "wrapped-gaussian" if hadamard else "riemannian-gaussian"
+    if hadamard:
+        return "wrapped-gaussian"
+    return "projected-gaussian" if noise == "secure" else "riemannian-gaussian"
 
 
 def calibrate(
-    name: str, manifold: Manifold, foot: Array, sensitivity: float, guarantee: GDP
+    name: str,
+    manifold: Manifold,
+    foot: Array,
+    sensitivity: float,
+    guarantee: GDP,
+    secure: bool = False,
 ) -> MeanMechanism:
     """Return the named mechanism; raise where no theorem covers it on this space."""
     if name == "wrapped-gaussian":
-        return WrappedGaussian.calibrate(manifold, sensitivity, guarantee, foot)
+        wrapped = WrappedGaussian.calibrate_secure if secure else WrappedGaussian.calibrate
+        return wrapped(manifold, sensitivity, guarantee, foot)
     if name == "projected-gaussian":
-        return ProjectedGaussian.calibrate(manifold, sensitivity, guarantee)
+        projected = ProjectedGaussian.calibrate_secure if secure else ProjectedGaussian.calibrate
+        return projected(manifold, sensitivity, guarantee)
     if name == "riemannian-gaussian-exact":
         return RiemannianGaussian.calibrate_exact(manifold, sensitivity, guarantee)
     return RiemannianGaussian.calibrate(manifold, sensitivity, guarantee)

@@ -17,6 +17,7 @@ from skdpfrechet.estimators._ball import PublicBall, WantedBall, left, read_ball
 from skdpfrechet.estimators._budget import SMALLEST_MU, part
 from skdpfrechet.estimators._groups import check_groups
 from skdpfrechet.estimators._mechanisms import make_generator, rebuild, resolve_mechanism
+from skdpfrechet.estimators._noise import FLOAT_SAFE, resolve_noise
 from skdpfrechet.estimators._records import Records, Unread, admit
 from skdpfrechet.manifolds import Localization, Manifold, resolve_manifold
 from skdpfrechet.mechanisms import RandomSource
@@ -40,6 +41,7 @@ class FitPlan:
     mu: float
     level: float | None
     mechanism: str
+    secure: bool
     shares: dict[str, float]
     rng: RandomSource
     void_reason: str | None
@@ -60,7 +62,8 @@ class FitPlan:
 class BallProblem:
     """Records in the model of a space, moved into the ball. Lives during `fit` only.
 
-    `mu` is what remains for the fit after the `releases` that found the ball.
+    `mu` is what remains for the fit after the `releases` that found the ball; `secure` says that
+    noise is float-safe.
     """
 
     manifold: Manifold
@@ -69,6 +72,7 @@ class BallProblem:
     local: Localization
     sample: Sample
     mu: float
+    secure: bool = False
     releases: tuple[Release, ...] = ()
     unit: str = "record"
     notes: tuple[str, ...] = ()
@@ -91,7 +95,10 @@ def plan_fit(estimator, shape: tuple[int, ...], groups) -> FitPlan:
     shares = estimator._shares(remaining, n)
     for share in shares.values():
         part(remaining, share)
-    mechanism = resolve_mechanism(estimator.mechanism, manifold)
+    mechanism = resolve_mechanism(estimator.mechanism, manifold, estimator.noise)
+    # A fit that releases no mean has noise on numbers only, which may always be float-safe.
+    noisy = mechanism if "mean" in shares else FLOAT_SAFE[0]
+    secure = resolve_noise(estimator.noise, noisy, estimator.calibration, mu)
     if "mean" in shares:  # raises where no theorem covers the mechanism
         local = ball.outermost.local
         rebuild(mechanism, local.model, local.origin, 1.0)
@@ -103,6 +110,7 @@ def plan_fit(estimator, shape: tuple[int, ...], groups) -> FitPlan:
         mu=mu,
         level=level,
         mechanism=mechanism,
+        secure=secure,
         shares=shares,
         rng=rng,
         void_reason=void_reason,
@@ -135,7 +143,15 @@ def enter(plan: FitPlan, records: Records, calibration: str) -> BallProblem:
     A group of records becomes one point.
     """
     settled = settle(
-        plan.ball, plan.manifold, records, plan.codes, plan.n, plan.mu, calibration, plan.rng
+        plan.ball,
+        plan.manifold,
+        records,
+        plan.codes,
+        plan.n,
+        plan.mu,
+        calibration,
+        plan.secure,
+        plan.rng,
     )
     return BallProblem(
         manifold=plan.manifold,
@@ -144,6 +160,7 @@ def enter(plan: FitPlan, records: Records, calibration: str) -> BallProblem:
         local=settled.local,
         sample=settled.sample,
         mu=left(plan.mu, plan.ball),
+        secure=plan.secure,
         releases=settled.releases,
         notes=settled.notes,
         unit=plan.unit,

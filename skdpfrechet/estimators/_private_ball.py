@@ -19,6 +19,7 @@ from skdpfrechet import sensitivity
 from skdpfrechet._numerics import Array, clip_norm
 from skdpfrechet._validation import check_open_unit, check_positive
 from skdpfrechet.estimators._budget import part
+from skdpfrechet.estimators._noise import release_mean_vector
 from skdpfrechet.manifolds import Manifold, Sphere
 from skdpfrechet.mechanisms import Gaussian, RandomSource
 from skdpfrechet.privacy import GDP, Release
@@ -266,6 +267,7 @@ def find_ball(
     radius: float | None,
     quantile: float | None,
     limit: float,
+    secure: bool = False,
     rng: RandomSource,
 ) -> PrivateBall:
     """Release a ball that holds most of the records.
@@ -290,6 +292,8 @@ def find_ball(
         against the noise, see `_Choice.best`.
     limit : float
         Radius below which the sensitivity of the mean holds.
+    secure : bool
+        Whether noise is float-safe.
     rng : Generator
 
     Returns
@@ -302,7 +306,8 @@ def find_ball(
     Neighbouring relation: replace-one, n public. Every step is Gaussian at its own μ; they compose
     adaptively to √share · μ (Dong, Roth, Su 2022).
     """
-    search = _Search(model, points, mu, plan, outer_radius, min(outer_radius, _WIDEST * limit), rng)
+    widest = min(outer_radius, _WIDEST * limit)
+    search = _Search(model, points, mu, plan, outer_radius, widest, secure, rng)
     center, reach = origin, outer_radius
     error: float | None = None
     balls: list[_Ball] = []
@@ -357,6 +362,7 @@ class _Search:
     plan: BallPlan
     outer_radius: float
     widest: float
+    secure: bool
     rng: RandomSource
 
     @property
@@ -383,7 +389,11 @@ class _Search:
         bins = np.searchsorted(edges, np.where(np.isnan(distances), inf, distances))
         counts = np.bincount(np.minimum(bins, len(edges) - 1), minlength=len(edges)).astype(float)
         scale = sensitivity.distance_histogram()
-        noise = Gaussian.calibrate(scale, GDP(mu))
+        if self.secure:
+            noise = Gaussian.calibrate_secure(scale, GDP(mu), len(counts))
+            scale = noise.grid.sensitivity(scale) if noise.grid is not None else scale
+        else:
+            noise = Gaussian.calibrate(scale, GDP(mu))
         counts = denoise(noise.release(counts, self.rng), noise.sigma, self.n)
         row = Release(f"ball, step {order + 1}: distances", mu, scale, noise.sigma, "gaussian")
         # Records of the outer ball may be farther than its radius from a centre that was moved.
@@ -399,14 +409,13 @@ class _Search:
         with np.errstate(all="ignore"):
             logs = clip_norm(self.model.log_coords(center, self.points), reach)
         scale = sensitivity.tangent_mean(reach, self.n)
-        noise = Gaussian.calibrate(scale, GDP(mu))
-        noisy = noise.release(logs.mean(axis=0), self.rng)
+        noisy, scale, sigma = release_mean_vector(logs, reach, scale, mu, self.secure, self.rng)
         # What follows is post-processing: the mean is known to be that short, and to be in the
         # outer ball, within which float64 can follow.
         moved = self.model.exp_coords(center, clip_norm(noisy, reach))
         cap = sensitivity.float_log_cap(self.model, self.outer_radius, self.n)
         inside = self.model.project_to_ball(moved, origin, self.outer_radius, cap)
-        row = Release(f"ball, step {order + 1}: centre", mu, scale, noise.sigma, "gaussian")
+        row = Release(f"ball, step {order + 1}: centre", mu, scale, sigma, "gaussian")
         return inside, row
 
     def with_zeros_at(self, center: Array) -> _Search:
@@ -417,12 +426,11 @@ class _Search:
     def extrinsic_mean(self, share: float) -> tuple[Array, Release]:
         """Release the direction of the mean of vectors of length one, or zero."""
         mu = part(self.mu, share)
-        scale = sensitivity.extrinsic_mean(self.n)
-        noise = Gaussian.calibrate(scale, GDP(mu))
-        noisy = noise.release(clip_norm(self.points, 1.0).mean(axis=0), self.rng)
+        points, scale = clip_norm(self.points, 1.0), sensitivity.extrinsic_mean(self.n)
+        noisy, scale, sigma = release_mean_vector(points, 1.0, scale, mu, self.secure, self.rng)
         length = float(np.linalg.norm(noisy))
         center = noisy / length if length > 0 else np.eye(len(noisy))[0]
-        return center, Release("ball, step 1: centre", mu, scale, noise.sigma, "gaussian")
+        return center, Release("ball, step 1: centre", mu, scale, sigma, "gaussian")
 
 
 # --- from a noisy histogram to a radius ----------------------------------------------------------

@@ -35,7 +35,7 @@ def release_mean(
     """
     local = problem.local
     scale, tolerance = mean_sensitivity(problem, calibration)
-    noise = calibrate(mechanism, local.model, local.origin, scale, GDP(mu))
+    noise = calibrate(mechanism, local.model, local.origin, scale, GDP(mu), problem.secure)
     exact = frechet_mean(
         local.model,
         problem.sample,
@@ -59,6 +59,9 @@ def release_mean(
     )
     if mechanism == "projected-gaussian":
         scale = sensitivity.sphere_chord(scale)  # its noise is added in the ambient space
+    grid = getattr(noise, "grid", None)
+    if grid is not None:
+        scale = grid.sensitivity(scale)
     return release, point, Release("mean", mu, scale, noise.sigma, mechanism)
 
 
@@ -96,4 +99,6 @@ def mean_sensitivity(problem: BallProblem, calibration: str) -> tuple[float, flo
         sensitivity.frechet_mean_paper if calibration == "paper" else sensitivity.frechet_mean
     )(model, radius, n)
     slack = 2 * (tolerance + error) / sensitivity.residual_modulus(model, radius)
+    if problem.secure:
+        slack += 2 * error  # of the coordinates in which the noise is added
     return min(exact + slack, model.diameter), tolerance

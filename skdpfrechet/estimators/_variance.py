@@ -13,6 +13,7 @@ from skdpfrechet.estimators._ball import is_private
 from skdpfrechet.estimators._base import _DPEstimator, fit_notes, fit_threads, make_report
 from skdpfrechet.estimators._budget import part, variance_shares
 from skdpfrechet.estimators._mechanisms import rebuild
+from skdpfrechet.estimators._noise import release_moment_curve
 from skdpfrechet.estimators._plan import BallProblem, FitPlan, enter, pay, plan_fit, read
 from skdpfrechet.estimators._private_mean import release_mean
 from skdpfrechet.estimators._records import Records, look
@@ -73,6 +74,12 @@ class DPFrechetVariance(_DPEstimator):
     ball_quantile : "auto" or float, default="auto"
         Share of the records that a private ball shall hold. ``"auto"`` weighs the bias from moving
         records against the noise of a wider ball.
+    noise : {"auto", "float", "secure"}, default="auto"
+        ``"float"`` noise is drawn and added in float64, whose last bits can tell more than the
+        guarantee allows. ``"secure"`` is exact on a public grid (extra ``secure``); spheres then
+        take the projected Gaussian, as the Riemannian one cannot be float-safe. ``"auto"`` is
+        secure where python-flint is installed, the mechanism permits it and `calibration` is
+        ``"sharp"``; `privacy_` says which it was.
     ledger : PrivacyLedger, str or PathLike, default=None
         Where every fit records its `mu` before it reads the value of a record, as for
         `DPFrechetMean`. A reused mean is not recorded again: its own fit
@@ -150,6 +157,7 @@ class DPFrechetVariance(_DPEstimator):
         outer_center=None,
         ball_share="auto",
         ball_quantile="auto",
+        noise="auto",
         ledger=None,
         invalid="raise",
     ):
@@ -168,6 +176,7 @@ class DPFrechetVariance(_DPEstimator):
         self.outer_center = outer_center
         self.ball_share = ball_share
         self.ball_quantile = ball_quantile
+        self.noise = noise
         self.ledger = ledger
         self.invalid = invalid
 
@@ -326,14 +335,12 @@ def _release_variance(
     middle, half = (low + high) / 2, (high - low) / 2
     budget = part(mu, shares["variance"])
     width = sensitivity.variance(problem.radius, distance, n)
-    noise = Gaussian.calibrate(width, GDP(budget))
-    curvature = sensitivity.MOMENT_CURVE_CONSTANT / half
-    curve = np.array([(y - middle).mean(), curvature * ((y - middle) ** 2).mean()])
-    query = curve if level is not None else curve[:1]
-    released = noise.release(query, rng)
+    released, width, sigma = release_moment_curve(
+        y - middle, half, width, level is not None, budget, problem.secure, rng
+    )
     # Without noise the moments are taken directly: from the middle of a wide range they cancel.
     mean = float(y.mean()) if mu == inf else middle + float(released[0])
-    row = Release("variance", budget, width, noise.sigma, "gaussian")
+    row = Release("variance", budget, width, sigma, "gaussian")
     bias, bias_variance = _bias(problem, release, base)
     error, freedom = None, inf
     if level is not None and (n == 1 or (n == 2 and mu == inf)):
@@ -342,10 +349,10 @@ def _release_variance(
         if mu == inf:
             spread = float(y.var())
         else:
-            second = float(released[1]) / curvature
-            spread = squared_distance_spread(mean, second, noise.sigma, low, high)
+            second = float(released[1]) * half / sensitivity.MOMENT_CURVE_CONSTANT
+            spread = squared_distance_spread(mean, second, sigma, low, high)
         sampling = spread / (n - 1)
-        total = sampling + noise.sigma**2 + bias_variance
+        total = sampling + sigma**2 + bias_variance
         error = sqrt(total) * n / (n - 1)
         # Welch and Satterthwaite: only the sampling part is itself estimated.
         freedom = (n - 1) * (total / sampling) ** 2 if sampling > 0 else inf

@@ -1,0 +1,129 @@
+"""Releases of means over the records, with noise in float64 or float-safe.
+
+Float-safe is: every record is rounded, the sum of the rounded ones is exact, its noise is exact,
+and the division by n is post-processing. Each function returns the noisy mean, its sensitivity and
+the scale of its noise, both in units of the mean.
+"""
+
+from __future__ import annotations
+
+from math import inf, nextafter
+
+import numpy as np
+
+from skdpfrechet import sensitivity
+from skdpfrechet._numerics import Array
+from skdpfrechet._solvers import (
+    Sample,
+    exact_moment_sums,
+    exact_second_moment_sum,
+    exact_step,
+    exact_sum,
+)
+from skdpfrechet.manifolds import Manifold
+from skdpfrechet.mechanisms import Gaussian, Grid, RandomSource, SymmetricGaussian
+from skdpfrechet.mechanisms._rounded_gaussian import has_flint
+from skdpfrechet.privacy import GDP
+
+NOISES = ("auto", "float", "secure")
+FLOAT_SAFE = ("wrapped-gaussian", "projected-gaussian")
+SECURE_NOTE = "noise: float-safe, exact on a public grid"
+FLOAT_NOTE = "noise: in float64, whose rounding the guarantee leaves out"
+
+
+def resolve_noise(noise, mechanism: str, calibration: str, mu: float) -> bool:
+    """Return whether the noise of a fit is float-safe; raise where it must be and cannot."""
+    if not isinstance(noise, str) or noise not in NOISES:
+        names = ", ".join(repr(name) for name in NOISES)
+        raise ValueError(f"noise must be one of {names}, got {noise!r}.")
+    if noise == "float" or mu == inf:
+        return False
+    if noise == "auto":
+        return has_flint() and mechanism in FLOAT_SAFE and calibration == "sharp"
+    if mechanism not in FLOAT_SAFE:
+        raise ValueError(
+            "noise='secure' requires mechanism 'wrapped-gaussian' or 'projected-gaussian', "
+            f"got {mechanism!r}."
+        )
+    if calibration != "sharp":
+        raise ValueError(f"noise='secure' requires calibration='sharp', got {calibration!r}.")
+    if not has_flint():
+        raise ImportError(
+            "noise='secure' requires python-flint: pip install 'skdpfrechet[secure]'."
+        )
+    return True
+
+
+def release_mean_vector(
+    vectors: Array, radius: float, plain: float, budget: float, secure: bool, rng: RandomSource
+) -> tuple[Array, float, float]:
+    """Release the mean of `vectors`, shape (n, k), of norm at most `radius`.
+
+    `plain` is the sensitivity of the mean as float64 computes it.
+    """
+    if not secure:
+        noise = Gaussian.calibrate(plain, GDP(budget))
+        return noise.release(vectors.mean(axis=0), rng), plain, noise.sigma
+    n, dim = vectors.shape
+    step = exact_step(radius, n, 1)
+    scale = sensitivity.tangent_sum(radius, sensitivity.rounding(dim, step))
+    noise = Gaussian.calibrate_secure(scale, GDP(budget), dim)
+    return noise.release(exact_sum(vectors, step), rng) / n, *_per_record(noise, scale, n)
+
+
+def release_second_moment(
+    model: Manifold,
+    sample: Sample,
+    point: Array,
+    ball: tuple[Array, float],
+    radius: float,
+    distance: float,
+    budget: float,
+    secure: bool,
+    rng: RandomSource,
+) -> tuple[Array, float, float]:
+    """Release the second moment of the logarithms at `point`, which lie in a `ball` there.
+
+    `radius` and `distance` are those of `sensitivity.second_moment`.
+    """
+    n = sample.n
+    if not secure:
+        scale = sensitivity.second_moment(model, radius, distance, n)
+        noise = SymmetricGaussian.calibrate(scale, GDP(budget))
+        return noise.release(sample.second_moment(point, *ball), rng), scale, noise.sigma
+    step = exact_step(min(radius + distance, model.diameter), n, 2)
+    rounding = sensitivity.rounding(model.dim, step)
+    scale = n * sensitivity.second_moment(model, radius, distance, n, rounding)
+    noise = SymmetricGaussian.calibrate_secure(scale, GDP(budget), model.dim)
+    total = exact_second_moment_sum(sample.coordinates(point, *ball), step)
+    return noise.release(total, rng) / n, *_per_record(noise, scale, n)
+
+
+def release_moment_curve(
+    y: Array, half: float, width: float, both: bool, budget: float, secure: bool, rng: RandomSource
+) -> tuple[Array, float, float]:
+    """Release the mean of ``(y, c y²)``, c the `MOMENT_CURVE_CONSTANT` over `half`, |y| ≤ `half`.
+
+    `width` is the sensitivity `sensitivity.variance`; only the first of the two unless `both`.
+    """
+    curvature = sensitivity.MOMENT_CURVE_CONSTANT / half
+    if not secure:
+        noise = Gaussian.calibrate(width, GDP(budget))
+        curve = np.array([y.mean(), curvature * (y * y).mean()])
+        return noise.release(curve if both else curve[:1], rng), width, noise.sigma
+    n = len(y)
+    step = exact_step(half, n, 2)
+    scale = sensitivity.on_grid(n * width, 1, 0.0)  # rounded y stay within ±half
+    sigma = Gaussian.calibrate(scale, GDP(budget)).sigma
+    first, second = exact_moment_sums(y, half, step)
+    # The sums lie on the grids of step and step², so the curve needs no further rounding.
+    released = Gaussian(sigma, Grid(step, 1)).release(np.array([first]), rng)
+    if both:
+        sigma_second = nextafter(sigma / curvature, inf)
+        square = Gaussian(sigma_second, Grid(step**2, 1)).release(np.array([second]), rng)
+        released = np.append(released, curvature * square)
+    return released / n, scale / n, sigma / n
+
+
+def _per_record(noise: Gaussian, scale: float, n: int) -> tuple[float, float]:
+    return (scale if noise.grid is None else noise.grid.sensitivity(scale)) / n, noise.sigma / n

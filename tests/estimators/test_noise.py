@@ -1,0 +1,239 @@
+"""The parameter `noise`: what it resolves to, what it costs, and what float-safe fits release."""
+
+from __future__ import annotations
+
+from math import frexp, inf, ldexp, sqrt
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import kstest
+
+from skdpfrechet import DPMDM, DPFrechetMean, DPFrechetVariance, DPPrincipalGeodesics
+from skdpfrechet.estimators import _noise
+from skdpfrechet.estimators._noise import FLOAT_NOTE, SECURE_NOTE
+
+pytest.importorskip("flint")
+
+RNG = np.random.default_rng(0)
+VECTORS = RNG.normal(size=(60, 3))
+SPHERE = np.array([0, 0, 1]) + 0.3 * RNG.normal(size=(60, 3))
+SPHERE /= np.linalg.norm(SPHERE, axis=1, keepdims=True)
+MATRICES = np.exp(RNG.normal(scale=0.3, size=(60, 2)))[:, :, None] * np.eye(2)
+HYPERBOLOID = np.column_stack([np.sqrt(1 + (VECTORS**2).sum(axis=1)), VECTORS])
+
+EUCLIDEAN = ("euclidean", VECTORS, {"radius": 3.0})
+SPD = ("spd", MATRICES, {"radius": 1.5})
+HADAMARD = [
+    EUCLIDEAN,
+    SPD,
+    ("logeuclid", MATRICES, {"radius": 1.5}),
+    ("logchol", MATRICES, {"radius": 1.5}),
+    ("hyperbolic", HYPERBOLOID, {"radius": 2.0}),
+]
+PROJECTED = (
+    "sphere",
+    SPHERE,
+    {"radius": 1.0, "center": [0, 0, 1], "mechanism": "projected-gaussian"},
+)
+PRIVATE = [
+    ("euclidean", VECTORS, {"radius": "private", "center": "private", "outer_radius": 20.0}),
+    ("spd", MATRICES, {"radius": "private", "outer_radius": 5.0}),
+    ("sphere", SPHERE, {**PROJECTED[2], "center": "private", "mu": 5.0}),
+]
+SAFE = [*HADAMARD, PROJECTED]
+ESTIMATORS = [DPFrechetMean, DPFrechetVariance]
+
+
+def fit(kind, case, **more):
+    manifold, X, parameters = case
+    return kind(manifold, **{**parameters, **more}).fit(X)
+
+
+def notes(estimator):
+    return [note for note in estimator.privacy_.notes if note in (SECURE_NOTE, FLOAT_NOTE)]
+
+
+# --- what the parameter means ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+@pytest.mark.parametrize("case", SAFE, ids=lambda case: case[0])
+def test_auto_is_secure_where_it_can_be(kind, case):
+    assert notes(fit(kind, case)) == [SECURE_NOTE]
+    assert notes(fit(kind, case, noise="secure")) == [SECURE_NOTE]
+    assert notes(fit(kind, case, noise="float")) == [FLOAT_NOTE]
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_auto_is_float_without_the_extra(kind, monkeypatch):
+    monkeypatch.setattr(_noise, "has_flint", lambda: False)
+    assert notes(fit(kind, SPD)) == [FLOAT_NOTE]
+    with pytest.raises(ImportError, match=r"skdpfrechet\[secure\]"):
+        fit(kind, SPD, noise="secure")
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_spheres(kind):
+    auto = {**PROJECTED[2], "mechanism": "auto"}
+    plain = kind("sphere", **auto).fit(SPHERE)
+    assert notes(plain) == [FLOAT_NOTE]
+    assert plain.privacy_.releases[0].mechanism == "riemannian-gaussian"
+    secure = kind("sphere", **auto, noise="secure").fit(SPHERE)
+    assert notes(secure) == [SECURE_NOTE]
+    assert secure.privacy_.releases[0].mechanism == "projected-gaussian"
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_no_privacy_needs_no_noise(kind):
+    secure, plain = (fit(kind, SPD, mu=inf, noise=noise) for noise in ("secure", "float"))
+    assert notes(secure) == []
+    assert_array_equal(secure.mean_, plain.mean_)
+
+
+def test_paper_is_float():
+    assert notes(fit(DPFrechetMean, SPD, calibration="paper")) == [FLOAT_NOTE]
+
+
+def test_a_reused_mean_does_not_matter_to_the_noise_of_the_variance():
+    mean = DPFrechetMean("sphere", radius=1.0, center=[0, 0, 1], confidence_level=None).fit(SPHERE)
+    variance = DPFrechetVariance("sphere", radius=1.0, center=[0, 0, 1], mean=mean.release_)
+    assert notes(variance.fit(SPHERE)) == [SECURE_NOTE]
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"noise": "exact"}, r"noise must be one of 'auto', 'float', 'secure', got 'exact'\."),
+        ({"noise": None}, "noise must be one of"),
+        (
+            {"noise": "secure", "calibration": "paper"},
+            r"noise='secure' requires calibration='sharp', got 'paper'\.",
+        ),
+        (
+            {"noise": "secure", "mechanism": "riemannian-gaussian"},
+            "noise='secure' requires mechanism 'wrapped-gaussian' or 'projected-gaussian', "
+            "got 'riemannian-gaussian'",
+        ),
+    ],
+)
+def test_errors(kind, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        kind("euclidean", radius=3.0, **parameters).fit(VECTORS)
+
+
+def test_estimators_built_on_the_mean_pass_it_on():
+    y = np.arange(60) % 2
+    for noise, note in [("secure", SECURE_NOTE), ("float", FLOAT_NOTE)]:
+        assert notes(DPPrincipalGeodesics("spd", radius=1.5, noise=noise).fit(MATRICES)) == [note]
+        assert notes(DPMDM("spd", radius=1.5, noise=noise).fit(MATRICES, y)) == [note]
+
+
+# --- what it costs --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+@pytest.mark.parametrize("case", [*SAFE, *PRIVATE], ids=lambda case: str(sorted(case[2])))
+@pytest.mark.parametrize("mu", [0.01, 1.0, 20.0])
+def test_rows_keep_their_budget_and_cost_no_more_noise(kind, case, mu):
+    secure, plain = (
+        fit(kind, case, mu=mu, noise=noise, random_state=0) for noise in ("secure", "float")
+    )
+    assert len(secure.privacy_.releases) == len(plain.privacy_.releases)
+    for a, b in zip(secure.privacy_.releases, plain.privacy_.releases, strict=True):
+        assert a.statistic == b.statistic
+        assert a.mu == b.mu
+        assert a.sensitivity / a.noise_scale <= a.mu * (1 + 1e-15)
+    first, other = secure.privacy_.releases[0], plain.privacy_.releases[0]
+    assert first.noise_scale < 1.0001 * other.noise_scale
+
+
+# --- what is released -----------------------------------------------------------------------------
+
+
+def step_of(sensitivity, sigma, entries):
+    """The rule of docs/mechanisms.md, but for a factor of two at most."""
+    largest = 2.0**-20 * min(sensitivity / sqrt(entries), sigma)
+    return ldexp(1.0, frexp(largest)[1] - 2)
+
+
+@pytest.mark.parametrize("mu", [0.01, 1.0, 50.0])
+def test_the_mean_is_on_a_grid(mu):
+    """Its coordinates about the centre are, here the released point itself."""
+    mean = fit(DPFrechetMean, EUCLIDEAN, mu=mu)
+    row = mean.privacy_.releases[0]
+    steps = mean.mean_ / step_of(row.sensitivity, row.noise_scale, 3)
+    assert_array_equal(steps, np.rint(steps))
+    plain = fit(DPFrechetMean, EUCLIDEAN, mu=mu, noise="float").mean_
+    steps = plain / step_of(row.sensitivity, row.noise_scale, 3)
+    assert (steps != np.rint(steps)).any()
+
+
+@pytest.mark.parametrize("case", SAFE, ids=lambda case: case[0])
+def test_the_order_of_records_does_not_reach_the_last_bit(case):
+    """Of what is summed over the records: the moments at a released point."""
+    manifold, X, parameters = case
+    release = fit(DPFrechetMean, case, random_state=0).release_
+    results = {"secure": set(), "float": set()}
+    for noise, found in results.items():
+        for seed in range(10):
+            shuffled = X[np.random.default_rng(seed).permutation(len(X))]
+            variance = DPFrechetVariance(
+                manifold, **parameters, mean=release, noise=noise, random_state=0
+            )
+            variance.fit(shuffled)
+            found.add((variance.variance_, *variance.interval_))
+    assert len(results["secure"]) == 1
+    assert len(results["float"]) > 1
+
+
+def test_noise_of_the_mean_is_gaussian():
+    """500 fits with fixed seeds; over all seeds the false-alarm rate is 1e-6."""
+    exact = fit(DPFrechetMean, EUCLIDEAN, mu=inf).mean_
+    z = []
+    for seed in range(500):
+        mean = fit(DPFrechetMean, EUCLIDEAN, confidence_level=None, random_state=seed)
+        z.append((mean.mean_ - exact) / mean.release_.scale)
+    assert kstest(np.ravel(z), "norm").pvalue > 1e-6
+
+
+@pytest.mark.parametrize("noise", ["secure", "float"])
+@pytest.mark.parametrize("offset", [0.0, 1e6, 1e12, 1e15])
+def test_far_from_the_origin_the_sensitivity_holds(offset, noise):
+    """Neighbours with equal noise: releases differ by no more than the report says.
+
+    The noise is added in coordinates about the centre, where numbers are small. What comes out is
+    rounded to the floats around the offset afterwards, by half a unit of each coordinate at most.
+    """
+    rng = np.random.default_rng(1)
+    center, n, radius = np.full(2, offset), 20, 100.0
+    rounding = sqrt(2) * np.spacing(offset + 2 * radius)
+    widest = 0.0
+    for _ in range(30):
+        X = center + rng.uniform(-radius, radius, (n, 2))
+        Y = X.copy()
+        Y[0] = center + rng.choice([-1e300, -1.0, 1.0, 1e16, 1e300]) * rng.uniform(1, 200, 2)
+        fits = [
+            DPFrechetMean(
+                "euclidean",
+                radius=radius,
+                center=center,
+                confidence_level=None,
+                noise=noise,
+                random_state=3,
+            ).fit(data)
+            for data in (X, Y)
+        ]
+        gap = np.linalg.norm(fits[0].mean_ - fits[1].mean_)
+        assert gap <= fits[0].privacy_.releases[0].sensitivity + rounding
+        widest = max(widest, gap)
+    assert widest > 0.5 * 2 * radius / n
+
+
+def test_far_from_the_origin_the_mean_is_right():
+    center = np.full(3, 1e15)
+    shifted = DPFrechetMean("euclidean", radius=200.0, center=center, mu=1e4, noise="secure")
+    X = center + np.rint(50 * VECTORS)
+    shifted.fit(X)
+    assert_allclose(shifted.mean_ - center, np.rint(50 * VECTORS).mean(axis=0), atol=0.5)
