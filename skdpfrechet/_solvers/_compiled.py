@@ -8,6 +8,7 @@ from skdpfrechet import _kernels
 from skdpfrechet._kernels import _hyperbolic, _spd, _spd_descent, _sphere, _sphere_descent
 from skdpfrechet._kernels._log_nodes import allowed_error
 from skdpfrechet._kernels._spd_small import LARGEST_SIZE
+from skdpfrechet._kernels._sphere_coordinates import clipped_coordinates
 from skdpfrechet._kernels._vector import LANES
 from skdpfrechet._numerics import Array, clip_norm, sqrt_pair, symmetrize, unvecd, vecd
 from skdpfrechet._solvers._newton import NewtonProblem, newton_mean
@@ -41,6 +42,12 @@ class CompiledSphere(Sample):
     def squared_distances(self, base: Array) -> Array:
         d = _sphere.squared_distances(self._packed, self._bases(base), _kernels.n_threads())
         return d.reshape(self._points.shape[:-1])
+
+    def coordinates(self, base: Array, middle: Array, radius: float) -> Array:
+        if middle.any() or self._points.ndim > 2:
+            return super().coordinates(base, middle, radius)
+        frame = self.manifold.frame(base)
+        return clipped_coordinates(self._points, base, frame, radius, _kernels.n_threads())
 
     def second_moment(self, base: Array, middle: Array, radius: float) -> Array:
         if middle.any():

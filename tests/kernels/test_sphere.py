@@ -11,6 +11,7 @@ pytest.importorskip("numba")
 
 from skdpfrechet._kernels import _sphere as kernels
 from skdpfrechet._kernels import _threads
+from skdpfrechet._kernels._sphere_coordinates import clipped_coordinates
 from skdpfrechet._numerics import clip_norm
 from skdpfrechet.manifolds import Sphere
 
@@ -167,3 +168,25 @@ def test_read_only_and_strided_points(rng):
     assert_array_equal(kernels.squared_distances(kernels.pack(points), base), expected)
     strided = np.asfortranarray(points)
     assert_array_equal(kernels.squared_distances(kernels.pack(strided), base), expected)
+
+
+@pytest.mark.parametrize("radius", [0.3, 3.0])
+def test_coordinates_stay_in_their_ball_whatever_the_points_are(radius):
+    rng = np.random.default_rng(0)
+    manifold = Sphere(3)
+    base = manifold.canonical(rng.standard_normal(4))
+    wild = rng.choice([np.nan, np.inf, -np.inf, 1e308, 1e-320, 0.0, 1.0], (500, 4))
+    points = np.concatenate([wild, base[None], -base[None], rng.standard_normal((500, 4))])
+    c = clipped_coordinates(points, base, manifold.frame(base), radius)
+    assert (np.linalg.norm(c, axis=1) <= radius * (1 + 1e-14)).all()
+    assert_array_equal(c[~np.isfinite(points).all(axis=1)], 0)
+    assert_array_equal(c[500], 0)
+
+
+def test_coordinates_are_the_same_bits_for_any_number_of_threads(monkeypatch):
+    monkeypatch.setattr(_threads, "_SEGMENT", 256)
+    monkeypatch.setattr(_threads, "_THREAD_SECONDS", 1e-12)
+    manifold = Sphere(5)
+    points = manifold.canonical(np.random.default_rng(1).standard_normal((1001, 6)))
+    args = (points, points[0], manifold.frame(points[0]), 1.0)
+    assert_array_equal(clipped_coordinates(*args), clipped_coordinates(*args, n_jobs=3))
