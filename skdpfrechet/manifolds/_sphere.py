@@ -72,7 +72,11 @@ class Sphere(Manifold):
         w = w - (p * w).sum(axis=-1, keepdims=True) * p
         length = np.linalg.norm(w, axis=-1, keepdims=True)
         s = angle_between(p, q)[..., None]
-        return np.asarray(np.where(length > 0, s / np.where(length > 0, length, 1.0), 0.0) * w)
+        log = np.where(length > 0, s / np.where(length > 0, length, 1.0), 0.0) * w
+        antipode = (length == 0) & (side < 0)
+        if antipode.any():  # it has no direction: one is as good as another, at distance π
+            log = np.where(antipode, pi * self.from_coords(p, np.eye(self.dim)[0]), log)
+        return np.asarray(log)
 
     def inner(self, p: Array, u: Array, v: Array) -> Array:
         return np.asarray((u * v).sum(axis=-1))

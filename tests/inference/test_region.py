@@ -97,6 +97,11 @@ def test_sizes_of_an_axis_parallel_ellipse():
     np.testing.assert_array_equal(region.contains([[2.8, 0.0], [2.9, 0.0], [0, 4.3]]), [1, 0, 0])
 
 
+def test_a_region_does_not_hold_the_antipode_of_its_centre():
+    region = make_region(Sphere(2))
+    assert not region.contains(-region.center)
+
+
 def test_volume_agrees_with_monte_carlo():
     """Share of a box of volume 8·2³ that is covered; the standard error is .5%, so 5 sigma."""
     region = make_region(Euclidean(3), scale=0.3)

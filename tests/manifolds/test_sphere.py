@@ -103,6 +103,17 @@ def test_the_antipode_of_the_centre_goes_to_one_fixed_boundary_point(rng, dim):
     assert_allclose(sphere.log_coords(p, moved), 0.4 * c, atol=1e-9)
 
 
+@pytest.mark.parametrize("dim", [1, 2, 5])
+def test_the_logarithm_of_the_antipode_has_length_pi(rng, dim):
+    sphere = Sphere(dim)
+    p = np.stack([unit(rng, dim + 1), np.eye(dim + 1)[0], -np.eye(dim + 1)[0]])
+    q = np.stack([-p, p])
+    log = sphere.log(p, q)
+    assert_allclose(sphere.norm(p, log), [[pi] * 3, [0] * 3], rtol=1e-15)
+    assert_allclose(sphere.exp(p, log), q, atol=8 * EPS)
+    assert_array_equal(sphere.log(p[0], -p[0]), log[0, 0])
+
+
 @pytest.mark.parametrize("dim", [1, 2, 6])
 def test_rotations_are_isometries(rng, dim):
     sphere = Sphere(dim)
