@@ -1,0 +1,5 @@
+"""Displays of releases, in scikit-learn's style; matplotlib is imported when one is drawn."""
+
+from skdpfrechet.plotting._region_display import ConfidenceRegionDisplay
+
+__all__ = ["ConfidenceRegionDisplay"]
