@@ -126,6 +126,12 @@ KEY_LINES = {
         rf"standard deviation of \|Ixx\| times {NUMBER}",
         r"10 +0\.2\d\d +0\.\d+\n +inf +0\.210 +0\.094 +NOT private",
     ),
+    "plot_displays.py": (
+        r"noise and sampling error are equal at μ = 0\.99\n",
+        rf"X-rays, released, together 1\.37477-GDP: effective radii({NUMBER}|, | )+\n",
+        "μ = 2 for each of 4 criteria, 4-GDP for a person",
+        r"tensors at μ = 0\.05: effective radius 0\.[12]\d\d\ntensors at μ = 0\.2: .* 0\.0\d\d\n",
+    ),
     "plot_tests.py": (
         "normal: 234 images\n pneumonia: 390 images",
         r" +0\.1 +\S+ +\S+ +\[\d+\.\d+, (\d+\.\d+|inf)\]\n",
