@@ -13,13 +13,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from skdpfrechet._kernels._log_nodes import log_nodes
-from skdpfrechet._kernels._spd_blocks import clip_columns, gram, pack_triangles
+from skdpfrechet._kernels._spd_blocks import clip_columns, small_moments
 from skdpfrechet._kernels._spd_large import large_pass
+from skdpfrechet._kernels._spd_load import pack_triangles
 from skdpfrechet._kernels._spd_small import LARGEST_SIZE, small_pass
 from skdpfrechet._kernels._threads import run, split
 from skdpfrechet._kernels._vector import LANES
@@ -29,8 +30,8 @@ Accuracy = Literal["fast", "full"]
 
 _CHUNK_ENTRIES = 2**19  # of logarithms held at a time by the passes that need them all
 _LARGEST_COMPILED_SIZE = 64  # products of as many pivots must not overflow
-_GRAM_COLUMNS = 2048  # records per partial second moment
-_LARGEST_GRAM = 36  # coordinates; above, BLAS forms the second moment
+_MOMENT_BLOCKS = 128  # of eight records per partial second moment: a second cache holds them
+_CLIP_COLUMNS = 2048  # records that a thread clips at a time
 _FLAGGED_AT_ONCE = 512  # blocks done by ``eigh`` in one call
 _TAILS = np.tri(LANES + 1, LANES, -1)  # row m: m ones
 _TINY = np.finfo(float).tiny
@@ -60,11 +61,11 @@ class LogSums(NamedTuple):
 # --- public passes -----------------------------------------------------------------------------
 
 
-def pack(points: Array) -> Packed:
+def pack(points: Array, n_jobs: int = 1) -> Packed:
     """Pack symmetric matrices (R, n, p, p), n ≥ 1; of each only the lower triangle is read."""
     samples, count, size, _ = points.shape
     blocks = np.empty((samples, -(-count // LANES), size * (size + 1) // 2, LANES))
-    pack_triangles(np.ascontiguousarray(points, dtype=float), blocks)
+    pack_triangles(np.ascontiguousarray(points, dtype=float), blocks, n_jobs)
     return Packed(blocks, count, size)
 
 
@@ -111,10 +112,14 @@ def clipped_moment(
     _, _, order, scales = _layout(packed.size)
     centers = np.empty((samples, dim))
     centers[:, order] = vecd(rotation @ unvecd(middle) @ turn)
-    moment = np.zeros((samples, dim, dim))
-    for sample, start, triangles in _log_chunks(packed, whitener, n_jobs):
-        clip = functools.partial(clip_columns, triangles, scales, centers[sample], float(radius))
-        moment[sample] += _clipped_gram(triangles, clip, packed.count - start, n_jobs)
+    radius = float(radius)
+    if 2 <= packed.size <= LARGEST_SIZE:
+        moment = _small_moments(packed, whitener, scales, centers, radius, n_jobs)
+    else:
+        moment = np.zeros((samples, dim, dim))
+        for sample, start, triangles in _log_chunks(packed, whitener, n_jobs):
+            clip = functools.partial(clip_columns, triangles, scales, centers[sample], radius)
+            moment[sample] += _clipped_gram(triangles, clip, packed.count - start, n_jobs)
     moment = moment[:, order[:, None], order] / packed.count
     for _ in range(2):  # the rows, then the columns
         moment = vecd(turn[:, None] @ unvecd(moment) @ rotation[:, None]).swapaxes(-1, -2)
@@ -189,35 +194,64 @@ def _chunk_logs(packed: Packed, whitener: Array, n_jobs: int) -> Array:
     run(split(task, segments, n_jobs), _seconds(packed), n_jobs)
     for _, k, matrices in _flagged_logs(packed, whitener, flags):
         lanes = k[:, None] * LANES + np.arange(LANES)
-        triangles[:, lanes] = np.moveaxis(
-            matrices.reshape(*lanes.shape, -1)[..., _layout(packed.size).lower], -1, 0
-        )
+        triangles[:, lanes] = _columns(matrices)
     return triangles
+
+
+def _small_moments(
+    packed: Packed, whitener: Array, scales: Array, centers: Array, radius: float, n_jobs: int
+) -> Array:
+    """Return Σ c cᵀ, (R, q, q), of clipped triangles: coordinates in another order, unrotated."""
+    samples, blocks, dim, _ = packed.blocks.shape
+    length = _MOMENT_BLOCKS
+    pieces = -(-blocks // length)
+    moments = np.empty((samples * pieces, dim, dim))
+    flags = np.zeros((samples, blocks), dtype=np.uint8)
+    kernel = functools.partial(small_moments, *_arguments(packed, whitener, "full"))
+    rest = (
+        packed.count,
+        scales,
+        centers,
+        radius,
+        np.empty((len(moments), dim + 2)),
+        flags,
+        moments,
+    )
+
+    def task(first: int, last: int) -> None:
+        kernel(first, last, length, *rest)
+
+    run(split(task, len(moments), n_jobs), 1.5 * _seconds(packed), n_jobs)
+    totals = np.asarray(moments.reshape(samples, pieces, dim, dim).sum(axis=1))
+    for r, k, matrices in _flagged_logs(packed, whitener, flags):
+        triangles = _columns(matrices)
+        for i, sample in enumerate(r):
+            columns = np.ascontiguousarray(triangles[:, i])
+            clip_columns(columns, scales, centers[sample], radius, 0, LANES)
+            columns[:, max(packed.count - k[i] * LANES, 0) :] = 0.0
+            totals[sample] += columns @ columns.T
+    return totals
+
+
+def _columns(matrices: Array) -> Array:
+    """Return the lower triangles of (..., p, p) as (q, ...)."""
+    size = matrices.shape[-1]
+    flat = matrices.reshape(*matrices.shape[:-2], -1)
+    return np.moveaxis(flat[..., _layout(size).lower], -1, 0)
 
 
 def _clipped_gram(
     triangles: Array, clip: Callable[[int, int], None], count: int, n_jobs: int
 ) -> Array:
-    """Clip the columns and return Σ c cᵀ of the first `count`, in fixed pieces."""
+    """Clip the columns and return Σ c cᵀ of the first `count`."""
     dim, columns = triangles.shape
     count = min(count, columns - LANES)
-    length = _GRAM_COLUMNS
-    pieces = -(-count // length)
-    small = 3 <= dim <= _LARGEST_GRAM
-    parts = np.empty((pieces, dim, dim) if small else (0, dim, dim))
+    pieces = -(-count // _CLIP_COLUMNS)
 
     def task(first: int, last: int) -> None:
-        for i in range(first, last):
-            low, high = i * length, min((i + 1) * length, columns - LANES)
-            clip(low, high)
-            if small:
-                triangles[:, count:high] = 0.0
-                gram(triangles, low, high, parts[i])
+        clip(first * _CLIP_COLUMNS, min(last * _CLIP_COLUMNS, columns - LANES))
 
-    seconds = count * dim * (5e-10 + (1e-10 * dim if small else 0.0))
-    run(split(task, pieces, n_jobs), seconds, n_jobs)
-    if small:
-        return np.asarray(parts.sum(axis=0))
+    run(split(task, pieces, n_jobs), count * dim * 5e-10, n_jobs)
     records = triangles[:, :count]
     return np.asarray(records @ records.T)
 
@@ -227,13 +261,19 @@ def _kernel(packed: Packed, whitener: Array, accuracy: Accuracy) -> Callable[...
     size = packed.size
     if not 2 <= size <= _LARGEST_COMPILED_SIZE:
         return _flag_everything
+    arguments = _arguments(packed, whitener, accuracy)
+    if size <= LARGEST_SIZE:
+        return functools.partial(small_pass, *arguments)
+    return functools.partial(large_pass, *arguments[1:])
+
+
+def _arguments(packed: Packed, whitener: Array, accuracy: Accuracy) -> tuple[Any, ...]:
+    """Return what all passes over small matrices take first."""
     samples, blocks, _, _ = packed.blocks.shape
     tail = _TAILS[packed.count - (blocks - 1) * LANES]
-    triangles = whitener.reshape(samples, -1).take(_layout(size).lower, axis=1)
-    arguments = (packed.blocks, tail, triangles, *log_nodes(accuracy).tables)
-    if size <= LARGEST_SIZE:
-        return functools.partial(small_pass, (0,) * size, *arguments)
-    return functools.partial(large_pass, *arguments)
+    triangles = whitener.reshape(samples, -1).take(_layout(packed.size).lower, axis=1)
+    shape = (0,) * packed.size
+    return (shape, packed.blocks, tail, triangles, *log_nodes(accuracy).tables)
 
 
 def _flag_everything(

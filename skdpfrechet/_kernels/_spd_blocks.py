@@ -1,12 +1,13 @@
-"""Kernels that move packed triangles about: packing, clipping, second moments."""
+"""Second moments of logarithms: clipping, and products in the first caches."""
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
 
+from skdpfrechet._kernels._small import OPTIONS
+from skdpfrechet._kernels._spd_small import small_pass
 from skdpfrechet._kernels._vector import (
-    FASTMATH,
     horizontal_sum,
     load,
     select_greater,
@@ -16,24 +17,7 @@ from skdpfrechet._kernels._vector import (
 )
 
 
-@njit(error_model="numpy", nogil=True, cache=True)
-def pack_triangles(points, blocks):
-    """Write the lower triangles of `points` (R, n, p, p) to `blocks`."""
-    samples, count, size, _ = points.shape
-    for r in range(samples):
-        for k in range(blocks.shape[1]):
-            for lane in range(blocks.shape[3]):
-                record = k * blocks.shape[3] + lane
-                if record >= count:
-                    record = 0
-                entry = 0
-                for row in range(size):
-                    for column in range(row + 1):
-                        blocks[r, k, entry, lane] = points[r, record, row, column]
-                        entry += 1
-
-
-@njit(error_model="numpy", nogil=True, cache=True, fastmath=FASTMATH)
+@njit(**OPTIONS)
 def clip_columns(triangles, scales, center, radius, low, high):
     """Turn the lower triangles in columns `low` to `high` into clipped coordinates, in place."""
     dim, columns = triangles.shape
@@ -51,7 +35,7 @@ def clip_columns(triangles, scales, center, radius, low, high):
             store(triangles, i * columns + column, center[i] + v)
 
 
-@njit(error_model="numpy", nogil=True, cache=True, fastmath=FASTMATH)
+@njit(**OPTIONS)
 def gram(a, low, high, result):
     """``result = a[:, low:high] @ a[:, low:high].T``; `high` - `low` is a multiple of 8.
 
@@ -83,3 +67,65 @@ def gram(a, low, high, result):
     for r in range(dim):
         for c in range(r):
             result[c, r] = result[r, c]
+
+
+@njit(**OPTIONS)
+def small_moments(
+    shape,  # this and the next eight: see `small_pass`
+    packed,
+    tail,
+    whiteners,
+    limits,
+    counts,
+    constants,
+    weights,
+    shifts,
+    first,  # pieces first, ..., last - 1 are done by this call
+    last,
+    length,  # blocks per piece
+    count,
+    scales,  # (q,) of the coordinates
+    centers,  # (R, q) towards which coordinates are clipped
+    radius,
+    sums,  # (pieces, q + 2) for `small_pass`
+    flags,  # out (R, blocks) 1 where a block was left out
+    moments,  # out (pieces, q, q) Σ c cᵀ
+):
+    """Sum the products of clipped logarithms, which are never written to memory."""
+    blocks, entries = packed.shape[1], packed.shape[2]
+    per_sample = (blocks + length - 1) // length
+    columns = length * 8 + 8
+    logs, nothing = np.empty((entries, columns)), np.empty(0)
+    flat = logs.reshape(-1)
+    zero = splat(0.0)
+    for piece in range(first, last):
+        small_pass(
+            shape,
+            packed,
+            tail,
+            whiteners,
+            limits,
+            counts,
+            constants,
+            weights,
+            shifts,
+            piece,
+            piece + 1,
+            length,
+            sums,
+            nothing,
+            logs,
+            flags,
+        )
+        sample = piece // per_sample
+        low = (piece - sample * per_sample) * length
+        high = min(low + length, blocks)
+        clip_columns(logs, scales, centers[sample], radius, 0, (high - low) * 8)
+        for k in range(low, high):
+            if flags[sample, k]:
+                for i in range(entries):
+                    store(flat, i * columns + (k - low) * 8, zero)
+        for column in range(count - low * 8, (high - low) * 8):
+            for i in range(entries):
+                logs[i, column] = 0.0
+        gram(logs, 0, (high - low) * 8, moments[piece])

@@ -9,12 +9,13 @@ from skdpfrechet._solvers._moments import (
     local_coordinates,
     second_moment,
 )
-from skdpfrechet._solvers._sample import Sample, enter_ball, load
+from skdpfrechet._solvers._sample import Sample, enter_ball, enter_ball_unchecked, load
 
 __all__ = [
     "ConvergenceError",
     "Sample",
     "enter_ball",
+    "enter_ball_unchecked",
     "exact_moment_sums",
     "exact_second_moment_sum",
     "exact_step",

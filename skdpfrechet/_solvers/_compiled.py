@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from skdpfrechet import _kernels
-from skdpfrechet._kernels import _hyperbolic, _spd, _spd_descent, _sphere, _sphere_descent
+from skdpfrechet._kernels import (
+    _hyperbolic,
+    _spd,
+    _spd_descent,
+    _spd_load,
+    _sphere,
+    _sphere_descent,
+    _sphere_load,
+)
 from skdpfrechet._kernels._log_nodes import allowed_error
 from skdpfrechet._kernels._spd_small import LARGEST_SIZE
 from skdpfrechet._kernels._sphere_coordinates import clipped_coordinates
@@ -28,6 +36,29 @@ class CompiledSphere(Sample):
         super().__init__(manifold, points)
         flat = points.reshape(-1, *points.shape[-2:])
         self._packed = _sphere.pack(flat, _kernels.n_threads())
+
+    @classmethod
+    def enter(
+        cls, manifold: Sphere, X: Array, center: Array, radius: float
+    ) -> tuple[CompiledSphere, Array, bool]:
+        """Return records, those that may lie outside a ball, and whether all are unit vectors."""
+        packed, outside, valid = _sphere_load.enter(X, center, radius, _kernels.n_threads())
+        sample = cls.__new__(cls)
+        sample.manifold, sample._points, sample._packed = manifold, X, packed
+        return sample, np.flatnonzero(outside), valid
+
+    def replaced(self, which: Array, points: Array) -> CompiledSphere:
+        """Return the sample with others in place of the records numbered `which`."""
+        packed, changed = self._packed, np.array(self._points)
+        changed[which] = points
+        if not packed.blocked:
+            return CompiledSphere(self.manifold, changed)
+        block, lane = np.divmod(which, LANES)
+        blocks = packed.values.reshape(-1, packed.size, LANES)
+        blocks[block, :, lane] = points
+        blocks[-1, :, (packed.count - 1) % LANES + 1 :] = changed[-1][:, None]  # the filling
+        self._points = changed
+        return self
 
     def mean(
         self, start: Array, radius: float, tolerance: float, accept: float, max_iter: int
@@ -118,23 +149,31 @@ class CompiledSPD(Sample):
     def __init__(self, manifold: SPDAffineInvariant, points: Array) -> None:
         self.manifold = manifold
         self._batch = points.shape[:-3]
-        self._packed = _spd.pack(points.reshape(-1, *points.shape[-3:]))
+        self._packed = _spd.pack(points.reshape(-1, *points.shape[-3:]), _kernels.n_threads())
 
     @classmethod
-    def gather(cls, local: Localization, X: Array, step: int) -> CompiledSPD:
-        """Return records, carried to the model and packed `step` (a multiple of 8) at a time."""
+    def enter(
+        cls, local: Localization, X: Array, radius: float, log_cap: float, step: int
+    ) -> tuple[CompiledSPD, Array, bool]:
+        """Return records in the model, those that may be outside a ball, whether all are valid.
+
+        Some records, `step` at a time, are looked at twice.
+        """
         manifold = local.model
         assert isinstance(manifold, SPDAffineInvariant)
-        count = len(X)
-        blocks = np.empty((1, -(-count // LANES), manifold.dim, LANES))
-        for first in range(0, count, step):
-            part = _spd.pack(local.to_model(X[first : first + step])[None]).blocks
-            blocks[:, first // LANES : first // LANES + part.shape[1]] = part
+        assert local.carrier is not None
+        threads, limit = _kernels.n_threads(), min(radius, log_cap)
+        blocks, unsure, valid = _spd_load.enter(X, local.carrier, radius, log_cap, threads)
         sample = cls.__new__(cls)
         sample.manifold = manifold
         sample._batch = ()
-        sample._packed = _spd.Packed(blocks, count, manifold.size)
-        return sample
+        sample._packed = _spd.Packed(blocks, len(X), manifold.size)
+        far = np.flatnonzero(unsure)
+        for first in range(0, len(far) if valid else 0, step):
+            part = far[first : first + step]
+            inside = cls(manifold, local.to_model(X[part]))._seen_inside(limit)
+            unsure[part[inside]] = False
+        return sample, np.flatnonzero(unsure) if len(far) else far, valid
 
     @property
     def points(self) -> Array:
@@ -204,11 +243,12 @@ class CompiledSPD(Sample):
         )
         return moment.reshape(*self._batch, *moment.shape[1:])
 
-    def maybe_outside(self, center: Array, radius: float) -> Array:
-        """Return which records may lie outside a ball: all that were not seen inside."""
+    def _seen_inside(self, radius: float) -> Array:
+        """Return which records certainly are in a ball around the identity."""
+        whitener = np.eye(self.manifold.size)[None]
         with np.errstate(all="ignore"):  # of a record that is far out nobody may hear
-            squares = self.squared_distances(center)
-        return np.asarray(~(squares <= (radius * (1 - MARGIN)) ** 2))
+            squares = _spd.squared_distances(self._packed, whitener, _kernels.n_threads())[0]
+        return np.asarray(squares <= (radius * (1 - MARGIN)) ** 2)
 
     def replaced(self, which: Array, points: Array) -> CompiledSPD:
         """Change the records numbered `which` in place, and return the sample."""

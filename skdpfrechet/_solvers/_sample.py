@@ -46,14 +46,48 @@ def enter_ball(local: Localization, X: Array, radius: float, log_cap: float) -> 
     ----------
     local : Localization
     X : ndarray, shape (n, *point_shape)
-        Records of the original space. Compiled samples carry them to the model piece by piece, so
-        that no second copy of all is made.
+        Records of the original space, in canonical form.
     radius, log_cap : float
         As for `Manifold.project_to_ball`.
     """
+    sample, far, _ = _read(local, X, radius, log_cap)
+    return _moved(local, X, sample, far, radius, log_cap)
+
+
+def enter_ball_unchecked(
+    local: Localization, X: Array, radius: float, log_cap: float
+) -> Sample | None:
+    """Do what `enter_ball` does with records that may be anything, in one pass over most.
+
+    Returns None unless all are seen to be canonical points of the space, which is not said of
+    matrices that are almost singular or of spaces without kernels: then check them by other means.
+    """
+    sample, far, certified = _read(local, X, radius, log_cap)
+    return _moved(local, X, sample, far, radius, log_cap) if certified else None
+
+
+def _read(
+    local: Localization, X: Array, radius: float, log_cap: float
+) -> tuple[Sample, Array, bool]:
+    """Return a sample, the records that may lie outside the ball, and whether all are canonical."""
     model, origin = local.model, local.origin
-    sample = gather(local, X)
-    far = np.flatnonzero(sample.maybe_outside(origin, min(radius, log_cap)))
+    if _kernels.compiled() and len(X) > 0:
+        if isinstance(model, Sphere):
+            from skdpfrechet._solvers._compiled import CompiledSphere
+
+            return CompiledSphere.enter(model, X, origin, radius)
+        if _packs(model):
+            from skdpfrechet._solvers._compiled import CompiledSPD
+
+            return CompiledSPD.enter(local, X, radius, log_cap, _chunk(model, len(X)))
+    return load(model, local.to_model(X)), np.arange(len(X)), False
+
+
+def _moved(
+    local: Localization, X: Array, sample: Sample, far: Array, radius: float, log_cap: float
+) -> Sample:
+    """Project the records numbered `far`, a few megabytes at a time where that saves memory."""
+    model, origin = local.model, local.origin
     step = _chunk(model, len(X)) if len(far) < len(X) or sample.in_place else len(X)
     for first in range(0, len(far), step):
         which = far[first : first + step]
@@ -61,16 +95,6 @@ def enter_ball(local: Localization, X: Array, radius: float, log_cap: float) -> 
         moved = model.project_to_ball(points, origin, radius, log_cap)
         sample = sample.replaced(which, moved)
     return sample
-
-
-def gather(local: Localization, X: Array) -> Sample:
-    """Return records as a sample of the model."""
-    model = local.model
-    if _kernels.compiled() and len(X) > 0 and _packs(model):
-        from skdpfrechet._solvers._compiled import CompiledSPD
-
-        return CompiledSPD.gather(local, X, _chunk(model, len(X)))
-    return load(model, local.to_model(X))
 
 
 def _packs(manifold: Manifold) -> TypeGuard[SPDAffineInvariant]:
@@ -122,10 +146,6 @@ class Sample:
             return spd_mean(self.points, start, tolerance, max_iter)
         problem = NewtonProblem(self.manifold, self.points, start, radius)
         return newton_mean(problem, tolerance, max_iter)
-
-    def maybe_outside(self, center: Array, radius: float) -> Array:
-        """Return which of n records may lie outside a ball: all that were not seen inside."""
-        return np.ones(self.n, dtype=bool)
 
     def replaced(self, which: Array, points: Array) -> Sample:
         """Return the sample with others in place of the records numbered `which`."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from skdpfrechet import sensitivity
 from skdpfrechet._numerics import Array
-from skdpfrechet._solvers import Sample, enter_ball, load
+from skdpfrechet._solvers import Sample, enter_ball, enter_ball_unchecked, load
 from skdpfrechet.estimators._budget import part
 from skdpfrechet.estimators._groups import group_means
 from skdpfrechet.estimators._private_ball import (
@@ -149,6 +149,21 @@ def _localize(manifold: Manifold, center: Array, radius: float) -> PublicBall:
         local = manifold.localize(center)
         check_localization(local, center, radius)
     return PublicBall(center, radius, local)
+
+
+def settle_unchecked(
+    ball: PublicBall | WantedBall, points: Array, codes: Array | None, n: int
+) -> Settled | None:
+    """Do what `settle` does, with records that nobody looked at, in a single pass over them.
+
+    Returns None unless the ball is public, records are points, and all are seen to be valid.
+    """
+    if not isinstance(ball, PublicBall) or codes is not None:
+        return None
+    with np.errstate(all="ignore"):  # no overflow warning may tell that some record is far away
+        cap = sensitivity.float_log_cap(ball.local.model, ball.radius, n)
+        sample = enter_ball_unchecked(ball.local, points, ball.radius, cap)
+    return None if sample is None else Settled(ball.center, ball.radius, ball.local, sample)
 
 
 def settle(

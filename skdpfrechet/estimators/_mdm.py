@@ -17,7 +17,7 @@ from skdpfrechet.estimators._base import _DPEstimator, fit_threads
 from skdpfrechet.estimators._groups import check_groups
 from skdpfrechet.estimators._mean import DPFrechetMean
 from skdpfrechet.estimators._mechanisms import make_generator
-from skdpfrechet.estimators._plan import check_mu, pay, read
+from skdpfrechet.estimators._plan import check_mu, enter, pay, read
 from skdpfrechet.estimators._records import look
 from skdpfrechet.manifolds import resolve_manifold
 from skdpfrechet.privacy import GDP, PrivacyReport
@@ -263,7 +263,7 @@ class DPMDM(ClassifierMixin, _DPEstimator):
         notes = pay(self, mu, plans[0].unit, ["mean of every class"])
         records = read(self, plans[0], unread)
         for mean, plan, rows in zip(means, plans, members, strict=True):
-            mean._release(plan, records[rows])
+            mean._release(plan, enter(plan, records[rows], self.calibration))
         self.classes_ = classes
         self.means_ = np.stack([mean.mean_ for mean in means])
         self.manifold_ = manifold

@@ -12,9 +12,9 @@ from skdpfrechet._numerics import Array, clip_norm, symmetrize
 from skdpfrechet.estimators._base import _DPEstimator, fit_notes, fit_threads, make_report
 from skdpfrechet.estimators._budget import mean_shares, part
 from skdpfrechet.estimators._noise import release_second_moment
-from skdpfrechet.estimators._plan import BallProblem, FitPlan, enter, pay, plan_fit, read
+from skdpfrechet.estimators._plan import BallProblem, FitPlan, pay, plan_fit, read_into_ball
 from skdpfrechet.estimators._private_mean import release_mean
-from skdpfrechet.estimators._records import Records, look, real_numbers
+from skdpfrechet.estimators._records import look, real_numbers
 from skdpfrechet.inference import ConfidenceRegion, MeanInference, MeanRelease
 from skdpfrechet.mechanisms import RandomSource, SymmetricGaussian
 from skdpfrechet.privacy import GDP, Release
@@ -227,7 +227,7 @@ class DPFrechetMean(_DPEstimator):
         unread = look(self, X, reset=True)
         plan = self._plan(unread.shape, groups)
         notes = pay(self, plan.mu, plan.unit, plan.statistics)
-        return self._release(plan, read(self, plan, unread), notes)
+        return self._release(plan, read_into_ball(self, plan, unread), notes)
 
     def _plan(self, shape, groups) -> FitPlan:
         return plan_fit(self, shape, groups)
@@ -236,9 +236,8 @@ class DPFrechetMean(_DPEstimator):
         region = self.confidence_level is not None
         return mean_shares(mu, n, self.calibration, self.budget_split, region)
 
-    def _release(self, plan: FitPlan, records: Records, notes: tuple[str, ...] = ()):
-        """Release what was planned; from here on randomness is drawn."""
-        problem = enter(plan, records, self.calibration)
+    def _release(self, plan: FitPlan, problem: BallProblem, notes: tuple[str, ...] = ()):
+        """Release what was planned; a ball that was to be found is released already."""
         mu, shares, level, rng = problem.mu, plan.shares, plan.level, plan.rng
         release, point, row = release_mean(
             problem,

@@ -13,7 +13,15 @@ from math import inf
 from skdpfrechet._numerics import Array
 from skdpfrechet._solvers import Sample
 from skdpfrechet._validation import check_positive
-from skdpfrechet.estimators._ball import PublicBall, WantedBall, left, read_ball, settle
+from skdpfrechet.estimators._ball import (
+    PublicBall,
+    Settled,
+    WantedBall,
+    left,
+    read_ball,
+    settle,
+    settle_unchecked,
+)
 from skdpfrechet.estimators._budget import SMALLEST_MU, part
 from skdpfrechet.estimators._groups import check_groups
 from skdpfrechet.estimators._mechanisms import make_generator, rebuild, resolve_mechanism
@@ -131,10 +139,17 @@ def pay(estimator, mu: float, unit: str, statistics: list[str]) -> tuple[str, ..
 
 def read(estimator, plan: FitPlan, unread: Unread) -> Records:
     """Read the records; those that are none raise or are replaced, as the estimator wants it."""
-    replace = estimator.invalid == "replace"
-    points, epsilon = unread.numbers(replace=replace)
-    substitute = plan.ball.outermost.center if replace else None
-    return admit(plan.manifold, points, epsilon, substitute)
+    points, epsilon = unread.numbers(replace=estimator.invalid == "replace")
+    return _admit(estimator, plan, points, epsilon)
+
+
+def read_into_ball(estimator, plan: FitPlan, unread: Unread) -> BallProblem:
+    """Do what `read` and `enter` do, in a single pass over the records where that is possible."""
+    points, epsilon = unread.numbers(replace=estimator.invalid == "replace")
+    settled = settle_unchecked(plan.ball, points, plan.codes, plan.n)
+    if settled is None:
+        return enter(plan, _admit(estimator, plan, points, epsilon), estimator.calibration)
+    return _problem(plan, settled)
 
 
 def enter(plan: FitPlan, records: Records, calibration: str) -> BallProblem:
@@ -153,6 +168,15 @@ def enter(plan: FitPlan, records: Records, calibration: str) -> BallProblem:
         plan.secure,
         plan.rng,
     )
+    return _problem(plan, settled)
+
+
+def _admit(estimator, plan: FitPlan, points: Array, epsilon: float) -> Records:
+    substitute = plan.ball.outermost.center if estimator.invalid == "replace" else None
+    return admit(plan.manifold, points, epsilon, substitute)
+
+
+def _problem(plan: FitPlan, settled: Settled) -> BallProblem:
     return BallProblem(
         manifold=plan.manifold,
         center=settled.center,

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from skdpfrechet._numerics import Array, eigh
 from skdpfrechet.estimators._base import _DPEstimator, fit_threads
 from skdpfrechet.estimators._mean import DPFrechetMean
-from skdpfrechet.estimators._plan import pay, read
+from skdpfrechet.estimators._plan import pay, read_into_ball
 from skdpfrechet.estimators._records import look, real_numbers
 from skdpfrechet.inference import MeanInference
 from skdpfrechet.manifolds import resolve_manifold
@@ -217,7 +217,7 @@ class DPPrincipalGeodesics(_DPEstimator):
         )
         plan = mean._plan(unread.shape, groups)
         notes = pay(self, plan.mu, plan.unit, plan.statistics)
-        mean._release(plan, read(self, plan, unread), notes)
+        mean._release(plan, read_into_ball(mean, plan, unread), notes)
         inference = mean._inference
         assert inference is not None  # the mean has a confidence level
         variances, directions = eigh(released_second_moment(inference))

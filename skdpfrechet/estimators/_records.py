@@ -18,7 +18,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data
 
-from skdpfrechet._numerics import Array
+from skdpfrechet._numerics import Array, all_finite
 from skdpfrechet.manifolds import Manifold
 from skdpfrechet.manifolds._resolve import point_ndim
 
@@ -197,8 +197,7 @@ def admit(
 
 
 def _violations(manifold: Manifold, points: Array, epsilon: float) -> Iterator[tuple[Array, str]]:
-    finite = np.isfinite(points)
-    if not finite.all():
-        axes = tuple(range(1, points.ndim))
-        yield np.asarray(~finite.all(axis=axes)), "finite numbers only, got NaN or infinity"
+    if not all_finite(points):
+        finite = np.isfinite(points).all(axis=tuple(range(1, points.ndim)))
+        yield np.asarray(~finite), "finite numbers only, got NaN or infinity"
     yield from manifold.violations(points, epsilon)

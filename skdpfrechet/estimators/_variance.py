@@ -14,9 +14,9 @@ from skdpfrechet.estimators._base import _DPEstimator, fit_notes, fit_threads, m
 from skdpfrechet.estimators._budget import part, variance_shares
 from skdpfrechet.estimators._mechanisms import rebuild
 from skdpfrechet.estimators._noise import release_moment_curve
-from skdpfrechet.estimators._plan import BallProblem, FitPlan, enter, pay, plan_fit, read
+from skdpfrechet.estimators._plan import BallProblem, FitPlan, pay, plan_fit, read_into_ball
 from skdpfrechet.estimators._private_mean import release_mean
-from skdpfrechet.estimators._records import Records, look
+from skdpfrechet.estimators._records import look
 from skdpfrechet.inference import (
     MeanRelease,
     VarianceRelease,
@@ -217,7 +217,7 @@ class DPFrechetVariance(_DPEstimator):
         unread = look(self, X, reset=True)
         plan = self._plan(unread.shape, groups)
         notes = pay(self, plan.mu, plan.unit, plan.statistics)
-        return self._release(plan, read(self, plan, unread), notes)
+        return self._release(plan, read_into_ball(self, plan, unread), notes)
 
     def _plan(self, shape, groups) -> FitPlan:
         _check_release(self.mean)
@@ -235,9 +235,8 @@ class DPFrechetVariance(_DPEstimator):
         region, reused = self.confidence_level is not None, self.mean is not None
         return variance_shares(self.calibration, self.budget_split, region, reused)
 
-    def _release(self, plan: FitPlan, records: Records, notes: tuple[str, ...]):
-        """Release what was planned; from here on randomness is drawn."""
-        problem = enter(plan, records, self.calibration)
+    def _release(self, plan: FitPlan, problem: BallProblem, notes: tuple[str, ...]):
+        """Release what was planned; a ball that was to be found is released already."""
         mu, shares, level, rng = problem.mu, plan.shares, plan.level, plan.rng
         void_reason = plan.void_reason
         if self.mean is None:

@@ -238,12 +238,16 @@ class Localization:
     The frame of the original space at the centre goes to the frame of the model at `origin`, so
     coordinates at the centre need no translation. On Hadamard models the frame elsewhere is the
     frame at `origin` transported along the geodesic from there.
+
+    Where the isometry of a matrix space is ``X -> carrier * X`` (a number) or the congruence
+    ``carrier X carrier`` (a symmetric matrix), `carrier` says so.
     """
 
     model: Manifold
     origin: Array
     to_model: Callable[[Array], Array]
     from_model: Callable[[Array], Array]
+    carrier: Array | float | None = None
 
 
 def _identity(points: Array) -> Array:

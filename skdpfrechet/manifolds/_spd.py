@@ -204,11 +204,13 @@ class SPDAffineInvariant(_SPD):
 
     def localize(self, center: Array) -> Localization:
         if np.array_equal(center, np.eye(self.size)):
-            return Localization(self, center, lambda points: points, lambda points: points)
-        scale = center[0, 0]
+            return Localization(self, center, lambda x: x, lambda x: x, carrier=1.0)
+        scale = float(center[0, 0])
         if np.array_equal(center, scale * np.eye(self.size)):
             # Products with a matrix would cost more than all the rest of a large fit.
-            return Localization(self, np.eye(self.size), lambda x: x / scale, lambda x: x * scale)
+            return Localization(
+                self, np.eye(self.size), lambda x: x / scale, lambda x: x * scale, carrier=1 / scale
+            )
         root, inverse_root = sqrt_pair(center)
 
         def to_model(points: Array) -> Array:
@@ -218,7 +220,7 @@ class SPDAffineInvariant(_SPD):
         def from_model(points: Array) -> Array:
             return _congruence(root, points)
 
-        return Localization(self, np.eye(self.size), to_model, from_model)
+        return Localization(self, np.eye(self.size), to_model, from_model, carrier=inverse_root)
 
 
 @dataclass(frozen=True)
