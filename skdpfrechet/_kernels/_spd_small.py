@@ -51,7 +51,7 @@ def small_pass(
     segment_blocks,  # blocks per segment
     sums,  # out (segments, q + 2): Σ log Y, Σ ‖log Y‖², Σ (p ‖log Y‖² - (tr log Y)²)
     distances,  # out (8 R blocks,) ‖log Y‖², unless empty
-    logs,  # out (q, columns + 8) log Y, unless empty: block k modulo columns; for R = 1 only
+    logs,  # out (q, columns + 8) log Y, unless empty; segments fill the columns, over and over
     flags,  # out (R, blocks) 1 where a block was left out
 ):
     """Reduce the logarithms of some segments."""
@@ -62,6 +62,7 @@ def small_pass(
         sample = segment // per_sample
         low = (segment - sample * per_sample) * segment_blocks
         high = min(low + segment_blocks, blocks)
+        start = low * 8 % (logs.shape[1] - 8) if logs.size > 0 else 0
         w = _load_numbers(shape, whiteners, sample * entries)
         log_sum = _constant_diagonal(shape, 0.0)
         squares, spread = splat(0.0), splat(0.0)
@@ -89,7 +90,7 @@ def small_pass(
             if distances.size > 0:
                 store(distances, (sample * blocks + k) * 8, norm)
             if logs.size > 0:
-                _store_triangle(log, logs, k * 8 % (logs.shape[1] - 8), logs.shape[1])
+                _store_triangle(log, logs, start + (k - low) * 8, logs.shape[1])
         _store_triangle(log_sum, scratch, 0, 8)
         for i in range(entries):
             sums[segment, i] = horizontal_sum(load(scratch, i * 8))
