@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import log, nan
-from typing import Any
 
 import numpy as np
-from numba import njit
 
+from skdpfrechet._kernels._compile import inner, kernel
 from skdpfrechet._kernels._threads import run_segments, segment_count
 from skdpfrechet._kernels._vector import (
-    FASTMATH,
     LANES,
     load,
     select_greater,
@@ -21,13 +19,6 @@ from skdpfrechet._kernels._vector import (
     vsqrt,
 )
 from skdpfrechet._numerics import Array
-
-_OPTIONS: dict[str, Any] = {
-    "error_model": "numpy",
-    "nogil": True,
-    "cache": True,
-    "fastmath": FASTMATH,
-}
 
 
 def log_cholesky_chart(points: Array, n_jobs: int = 1) -> Array:
@@ -79,7 +70,7 @@ def _run(
     run_segments(work, segments, points.size * (1 + size // LANES), n_jobs)
 
 
-@njit(**_OPTIONS)
+@inner
 def _gather(flat, start, last, size, a):
     """Copy the lower triangles, by rows, of eight matrices into the lanes of `a`.
 
@@ -94,7 +85,7 @@ def _gather(flat, start, last, size, a):
                 at += LANES
 
 
-@njit(**_OPTIONS)
+@inner
 def _factorize(a, size):
     """Overwrite packed lower triangles by their Cholesky factors; return the smallest pivots.
 
@@ -122,7 +113,7 @@ def _factorize(a, size):
     return smallest
 
 
-@njit(**_OPTIONS)
+@kernel
 def _chart(flat, count, size, segments, first, last, threshold, out):
     a = np.empty(size * (size + 1) // 2 * LANES)
     pivots = np.empty(LANES)
@@ -145,7 +136,7 @@ def _chart(flat, count, size, segments, first, last, threshold, out):
                         at += 1
 
 
-@njit(**_OPTIONS)
+@kernel
 def _positive(flat, count, size, segments, first, last, threshold, out):
     a = np.empty(size * (size + 1) // 2 * LANES)
     pivots, scales = np.empty(LANES), np.empty(size * LANES)
@@ -177,7 +168,7 @@ def exactly_symmetric(points: Array, n_jobs: int = 1) -> bool:
     return bool(out.all())
 
 
-@njit(**_OPTIONS)
+@kernel
 def _symmetric(flat, count, size, segments, first, last, threshold, out):
     for segment in range(first, last):
         differences = 0

@@ -9,25 +9,17 @@ base: the coordinates of points close to it keep all their digits.
 from __future__ import annotations
 
 from math import asinh, inf, sqrt
-from typing import Any
 
 import numpy as np
-from numba import njit
 
+from skdpfrechet._kernels._compile import kernel
 from skdpfrechet._kernels._sphere import LogSums, Packed
 from skdpfrechet._kernels._threads import run_segments, segment_count
-from skdpfrechet._kernels._vector import FASTMATH
 from skdpfrechet._numerics import Array
 
 _HESSIAN, _MOMENT, _LOGS, _DISTANCES = range(4)  # what a pass computes
 _POINT_COST = 16  # of asinh and square roots, in numbers read
 _SHORTEST = 1e-300  # square below which a length is 0
-_OPTIONS: dict[str, Any] = {
-    "error_model": "numpy",
-    "nogil": True,
-    "cache": True,
-    "fastmath": FASTMATH,
-}
 
 
 def pack(points: Array, n_jobs: int = 1) -> Packed:
@@ -102,7 +94,7 @@ def _sums(
     return sums[:, : dim + 2], lower + np.swapaxes(np.tril(lower, -1), -1, -2)
 
 
-@njit(**_OPTIONS)
+@kernel
 def _row_sums(values, base, count, segments, first, last, radius, mode, out):
     size = base.shape[1]
     dim = size - 1

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from skdpfrechet._kernels._small import OPTIONS
+from skdpfrechet._kernels._compile import kernel
 from skdpfrechet._kernels._threads import run_segments, segment_count
 from skdpfrechet._numerics import Array
 
@@ -23,7 +22,7 @@ def row_norms(points: Array, n_jobs: int = 1) -> Array:
     return out
 
 
-@njit(**OPTIONS)
+@kernel
 def _row_norms(points, segments, first, last, out):
     count, size = points.shape
     for i in range(first * count // segments, last * count // segments):

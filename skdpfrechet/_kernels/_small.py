@@ -7,16 +7,8 @@ from types import FunctionType
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from skdpfrechet._kernels._vector import FASTMATH
-
-OPTIONS: dict[str, Any] = {
-    "error_model": "numpy",
-    "nogil": True,
-    "cache": True,
-    "fastmath": FASTMATH,
-}
+from skdpfrechet._kernels._compile import inner, kernel
 
 
 def specialize(function: Any, name: str, **bindings: Any) -> Callable[..., Any]:
@@ -29,7 +21,7 @@ def specialize(function: Any, name: str, **bindings: Any) -> Callable[..., Any]:
     return FunctionType(code, function.__globals__ | bindings, name)
 
 
-@njit(**OPTIONS)
+@inner
 def multiply(a, b, out):
     """Write the product of two square matrices to `out`."""
     size = len(a)
@@ -42,7 +34,7 @@ def multiply(a, b, out):
                 out[i, j] += x * b[k, j]
 
 
-@njit(**OPTIONS)
+@kernel
 def cholesky(a, out):
     """Write the lower Cholesky factor of `a` to `out`; False where it has none."""
     size = len(a)
@@ -62,7 +54,7 @@ def cholesky(a, out):
     return True
 
 
-@njit(**OPTIONS)
+@kernel
 def invert_lower(a, out):
     """Write the inverse of a lower triangular matrix to `out`."""
     size = len(a)
@@ -77,7 +69,7 @@ def invert_lower(a, out):
             out[i, j] = s / a[i, i]
 
 
-@njit(**OPTIONS)
+@kernel
 def dot(a, b):
     """Return the inner product of two matrices."""
     total = 0.0
@@ -90,7 +82,7 @@ def dot(a, b):
 # Array expressions and slices would do as well, but numba takes seconds to compile each of them.
 
 
-@njit(**OPTIONS)
+@kernel
 def copy(a, out):
     """Write `a` to `out`, both of two axes."""
     for i in range(a.shape[0]):
@@ -98,7 +90,7 @@ def copy(a, out):
             out[i, j] = a[i, j]
 
 
-@njit(**OPTIONS)
+@kernel
 def add(out, factor, a):
     """Add ``factor * a`` to `out`, both of two axes."""
     for i in range(a.shape[0]):
@@ -106,7 +98,7 @@ def add(out, factor, a):
             out[i, j] += factor * a[i, j]
 
 
-@njit(**OPTIONS)
+@kernel
 def scale(out, factor):
     """Multiply `out`, of two axes, by a number."""
     for i in range(out.shape[0]):
@@ -114,7 +106,7 @@ def scale(out, factor):
             out[i, j] *= factor
 
 
-@njit(**OPTIONS)
+@kernel
 def copy_vector(a, out):
     """Write `a` to `out`, both of one axis."""
     for i in range(len(a)):

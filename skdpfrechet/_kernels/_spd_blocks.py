@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from skdpfrechet._kernels._small import OPTIONS
+from skdpfrechet._kernels._compile import inner, kernel
 from skdpfrechet._kernels._spd_small import small_pass
 from skdpfrechet._kernels._vector import (
     horizontal_sum,
@@ -17,7 +16,7 @@ from skdpfrechet._kernels._vector import (
 )
 
 
-@njit(**OPTIONS)
+@kernel
 def clip_columns(triangles, scales, center, radius, low, high):
     """Turn the lower triangles in columns `low` to `high` into clipped coordinates, in place."""
     dim, columns = triangles.shape
@@ -35,7 +34,7 @@ def clip_columns(triangles, scales, center, radius, low, high):
             store(triangles, i * columns + column, center[i] + v)
 
 
-@njit(**OPTIONS)
+@inner
 def gram(a, low, high, result):
     """``result = a[:, low:high] @ a[:, low:high].T``; `high` - `low` is a multiple of 8.
 
@@ -69,7 +68,7 @@ def gram(a, low, high, result):
             result[c, r] = result[r, c]
 
 
-@njit(**OPTIONS)
+@kernel
 def small_moments(
     shape,  # this and the next eight: see `small_pass`
     packed,

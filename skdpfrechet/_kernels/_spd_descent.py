@@ -11,11 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from skdpfrechet._kernels._compile import inner, kernel
 from skdpfrechet._kernels._log_nodes import allowed_error, log_nodes
 from skdpfrechet._kernels._small import (
-    OPTIONS,
     add,
     cholesky,
     copy,
@@ -39,7 +38,7 @@ LONGEST_STEP = 4.0  # in the Riemannian norm; the ball condition rarely allows a
 PATIENCE = 4  # passes without a smaller residual after which rounding is taken to have stopped us
 
 
-@njit(**OPTIONS)
+@inner
 def half_exponential(v, out, square, work, argument):
     """Write E close to exp(v / 2) to `out`, symmetric positive definite whatever `v`.
 
@@ -75,7 +74,7 @@ def half_exponential(v, out, square, work, argument):
         copy(work, out)
 
 
-@njit(**OPTIONS)
+@kernel
 def rotate(v, rotation, work):
     """Replace `v` by ``Oᵀ v O``."""
     size = len(v)
@@ -88,7 +87,7 @@ def rotate(v, rotation, work):
             v[i, j] = s
 
 
-@njit(**OPTIONS)
+@kernel
 def direction(gradient, stiffness, moved, changed, count, out):
     """Write the L-BFGS step to `out`: `gradient` is the mean logarithm, which points downhill.
 
@@ -118,7 +117,7 @@ def direction(gradient, stiffness, moved, changed, count, out):
         scale(out, LONGEST_STEP / length)
 
 
-@njit(**OPTIONS)
+@kernel
 def advance(whitener, step, new_whitener, rotation, scratch):
     """Write the whitener of the point that `step` leads to, and the rotation O of the frame.
 
@@ -141,7 +140,7 @@ def advance(whitener, step, new_whitener, rotation, scratch):
     return True
 
 
-@njit(**OPTIONS)
+@kernel
 def lower_triangle(a, out):
     """Write the rows of the lower triangle of `a` to `out`."""
     at = 0
@@ -151,7 +150,7 @@ def lower_triangle(a, out):
             at += 1
 
 
-@njit(**OPTIONS)
+@kernel
 def collect(sums, flags, count, out):
     """Add the partial sums of one replication in order and write the mean logarithm to `out`.
 
@@ -172,7 +171,7 @@ def collect(sums, flags, count, out):
     return sums[0, at], sums[0, at + 1], True
 
 
-@njit(**OPTIONS)
+@kernel
 def arithmetic_mean(blocks, count, out):
     """Write the arithmetic mean of packed matrices."""
     flat = blocks.reshape(-1)
@@ -220,7 +219,7 @@ def _run_pass(packed, count, r, whitener, gradient, work):
     return collect(sums[r * per_sample : (r + 1) * per_sample], flags[r], count, gradient)
 
 
-run_pass = njit(**OPTIONS)(_run_pass)
+run_pass = inner(_run_pass)
 
 
 def _descend(packed, count, first, last, tolerance, max_iter, means, residuals, work):
@@ -289,7 +288,7 @@ def _descend(packed, count, first, last, tolerance, max_iter, means, residuals, 
         residuals[r] = residual
 
 
-_compiled = njit(**OPTIONS)(_descend)
+_compiled = kernel(_descend)
 
 
 def _threaded(seconds: float, n_jobs: int) -> Any:

@@ -8,10 +8,9 @@ lower triangle, row by row; entry (r, c) is the vector at ``8 * (r (r + 1) / 2 +
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from skdpfrechet._kernels._compile import inner, kernel
 from skdpfrechet._kernels._vector import (
-    FASTMATH,
     horizontal_sum,
     load,
     select_greater,
@@ -20,11 +19,10 @@ from skdpfrechet._kernels._vector import (
     vsqrt,
 )
 
-_OPTIONS = {"error_model": "numpy", "nogil": True, "fastmath": FASTMATH}
 _NEGLIGIBLE = 1e-290  # squared norm of a column that needs no reflection
 
 
-@njit(cache=True, **_OPTIONS)
+@kernel
 def large_pass(
     packed,  # (R, blocks, q, 8), see ``Packed``
     tail,  # (8,) 1 for the lanes of the last block that hold records, else 0
@@ -113,13 +111,13 @@ def large_pass(
         sums[segment, entries + 1] = horizontal_sum(spread)
 
 
-@njit(**_OPTIONS)
+@inner
 def _row(r):
     """Return the offset of row r in a packed triangle."""
     return r * (r + 1) * 4
 
 
-@njit(**_OPTIONS)
+@inner
 def _store_pair(a, r, c, x, y):
     """Store entries (r, c) and (r, c + 1) as far as they are in the lower triangle."""
     i = _row(r) + c * 8
@@ -129,7 +127,7 @@ def _store_pair(a, r, c, x, y):
         store(a, i + 8, y)
 
 
-@njit(**_OPTIONS)
+@inner
 def _whiten(x, offset, w, p, full, product, y):
     """``y = w x wᵀ``; tiles of 2 x 4 entries, the last ones overlapping those before."""
     for r in range(p):
@@ -178,7 +176,7 @@ def _whiten(x, offset, w, p, full, product, y):
             _store_pair(y, r + 3, c, a3, b3)
 
 
-@njit(**_OPTIONS)
+@inner
 def _tridiagonalize(a, p, vectors, taus, diagonal, below, work):
     """Reduce `a` (destroyed) to tridiagonal form by reflections I - tau v vᵀ, v = row k of vectors.
 
@@ -220,7 +218,7 @@ def _tridiagonalize(a, p, vectors, taus, diagonal, below, work):
         w, y = y, w
 
 
-@njit(**_OPTIONS)
+@inner
 def _second_vector(start, support, p, tau, u, y):
     """Turn y = a u into w = tau y - (tau² uᵀy / 2) u, so that H a H = a - u wᵀ - w uᵀ."""
     inner = splat(0.0)
@@ -233,7 +231,7 @@ def _second_vector(start, support, p, tau, u, y):
         store(y, r * 8, tau * load(y, r * 8) - factor * load(u, r * 8))
 
 
-@njit(**_OPTIONS)
+@inner
 def _update_and_multiply(a, start, p, v, w, u, y):
     """``a -= v wᵀ + w vᵀ``, then ``y = a u``, on rows and columns `start` to p - 1.
 
@@ -272,7 +270,7 @@ def _update_and_multiply(a, start, p, v, w, u, y):
         store(y, r * 8 + 8, yb + xba * ua + xbb * ub)
 
 
-@njit(**_OPTIONS)
+@inner
 def _update_and_multiply_left(a, start, p, v, w, u, y):
     """The same on rows `start` to p - 1 and columns before `start`, where v and u vanish."""
     for c in range(start):
@@ -296,7 +294,7 @@ def _update_and_multiply_left(a, start, p, v, w, u, y):
             store(y, c, load(y, c) + xa * ua + xb * ub)
 
 
-@njit(**_OPTIONS)
+@inner
 def _enclose(diagonal, below, p, limits):
     """Return the first row of `limits` whose [1 / limit, limit] holds all eigenvalues.
 
@@ -329,7 +327,7 @@ def _enclose(diagonal, below, p, limits):
     return low
 
 
-@njit(**_OPTIONS)
+@inner
 def _tridiagonal_log(diagonal, below, p, count, constant, weights, shifts, left, right, log):
     """``log = constant I + Σ weight (T + shift)⁻¹``.
 
@@ -378,7 +376,7 @@ def _tridiagonal_log(diagonal, below, p, count, constant, weights, shifts, left,
         store(log, i, load(log, i) + constant)
 
 
-@njit(**_OPTIONS)
+@inner
 def _transform_back(a, vectors, taus, p, work):
     """Undo the reflections on both sides of `a`, the last one first."""
     v, w, u, y = work[0], work[1], work[2], work[3]

@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 
-from skdpfrechet._kernels._small import OPTIONS
+from skdpfrechet._kernels._compile import kernel
 from skdpfrechet._kernels._spd_load_large import SMALLEST_PIVOT, gather_last, load_large
 from skdpfrechet._kernels._spd_small import (
     LARGEST_SIZE,
@@ -120,7 +120,7 @@ def _load(
     run(split(task, items, n_jobs), seconds, n_jobs)
 
 
-@njit(**OPTIONS)
+@kernel
 def load_small(
     shape,  # tuple of p integers; machine code is made for each length
     points,  # (R n p p,)

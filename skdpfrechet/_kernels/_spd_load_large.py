@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from skdpfrechet._kernels._small import OPTIONS
+from skdpfrechet._kernels._compile import inner, kernel
 from skdpfrechet._kernels._transpose import transpose_eight
 from skdpfrechet._kernels._vector import load, select_greater, splat, store
 
 SMALLEST_PIVOT = 1e-10  # of a certified matrix, relative to its diagonal entry
 
 
-@njit(**OPTIONS)
+@inner
 def gather_last(points, start, count, done, square, spare):
     """Copy the last records of a replication to `spare`, filled up with the first one."""
     for lane in range(8):
@@ -21,7 +20,7 @@ def gather_last(points, start, count, done, square, spare):
             spare[lane * square + i] = points[(start + record) * square + i]
 
 
-@njit(**OPTIONS)
+@kernel
 def load_large(size, points, count, how, carrier, blocks, bounds, first, last):
     """Do what `load_small` of the small matrices does, in loops."""
     per_sample, entries = blocks.shape[1], blocks.shape[2]
@@ -69,7 +68,7 @@ def load_large(size, points, count, how, carrier, blocks, bounds, first, last):
             store(bounds, item * 8, select_greater(infinite, bound, bound, infinite))
 
 
-@njit(**OPTIONS)
+@inner
 def _asymmetric_entries(matrix, size):
     """Return 1 where a matrix differs from its transpose."""
     result, one = splat(0.0), splat(1.0)
@@ -80,7 +79,7 @@ def _asymmetric_entries(matrix, size):
     return result
 
 
-@njit(**OPTIONS)
+@inner
 def _copy_lower(matrix, size, factor, target, at):
     """Write the lower triangle, times `factor`, to consecutive vectors."""
     for i in range(size):
@@ -89,7 +88,7 @@ def _copy_lower(matrix, size, factor, target, at):
             at += 8
 
 
-@njit(**OPTIONS)
+@inner
 def _multiply(left, matrix, size, out):
     """Write (left matrix)ᵀ to `out`: twice in a row makes ``left x left`` of symmetric matrices."""
     zero = splat(0.0)
@@ -108,7 +107,7 @@ def _multiply(left, matrix, size, out):
             store(out, at + size * 24, s3)
 
 
-@njit(**OPTIONS)
+@inner
 def _inspect_triangle(a, size, column):
     """Return what `inspect` does, of a packed triangle that is overwritten by its factor.
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from skdpfrechet._kernels._compile import kernel
 from skdpfrechet._kernels._straight_line import Value, straight_line, total, vectors, where_greater
 from skdpfrechet._kernels._vector import (
-    FASTMATH,
     LANES,
     broadcast,
     horizontal_sum,
@@ -35,7 +35,7 @@ LARGEST_SIZE = 8
 _NEGLIGIBLE = 1e-290  # squared norm of a column that needs no reflection
 
 
-@njit(error_model="numpy", nogil=True, cache=True, fastmath=FASTMATH)
+@kernel
 def small_pass(
     shape,  # tuple of p integers; machine code is made for each length
     packed,  # (R, blocks, q, 8), see ``Packed``

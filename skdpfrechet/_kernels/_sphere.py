@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 
+from skdpfrechet._kernels._compile import inlined, inner, kernel
 from skdpfrechet._kernels._threads import run_segments, segment_count
 from skdpfrechet._kernels._vector import (
-    FASTMATH,
     LANES,
     horizontal_sum,
     load,
@@ -40,13 +40,6 @@ from skdpfrechet._numerics import Array
 
 _UNROLLED = 5  # coordinates up to which all sums of a pass stay in registers
 _BLOCKED = 16  # coordinates up to which packing repays its copy
-_OPTIONS: dict[str, Any] = {
-    "error_model": "numpy",
-    "nogil": True,
-    "cache": True,
-    "fastmath": FASTMATH,
-}
-
 # Polynomials in 4z - 1 for 0 ≤ z ≤ 1/2, interpolated in 60 digits at the Chebyshev nodes.
 # θ / sin θ, relative error 4e-16:
 _RATIO = (
@@ -297,13 +290,13 @@ def _polynomial(name: str, coefficients: tuple[float, ...]) -> Any:
     even, odd = parts
     source = f"def {name}(z):\n    t = 4.0 * z - 1.0\n    square = t * t\n"
     source += f"    return t * ({odd}) + ({even})\n"
-    return njit(forceinline=True, **_OPTIONS)(_compile(source, name))
+    return inlined(_compile(source, name))
 
 
 _ratio = _polynomial("_ratio", _RATIO)
 
 
-@njit(**_OPTIONS)
+@inner
 def _ones(lanes, first, last):
     """Return the vector with ones in some lanes and zeros in the others."""
     for lane in range(LANES):
@@ -311,13 +304,13 @@ def _ones(lanes, first, last):
     return load(lanes, 0)
 
 
-@njit(**_OPTIONS)
+@inner
 def _clear(a, size):
     for i in range(size):
         a[i] = 0.0
 
 
-@njit(forceinline=True, **_OPTIONS)
+@inlined
 def _near(z):
     """Return θ / sin θ, θ², θ cot θ and (1 - θ cot θ) / sin² θ for z ≤ 1/2."""
     f = _ratio(z)
@@ -328,7 +321,7 @@ def _near(z):
     return f, f * f * (4.0 * quarter), cotangent, bend
 
 
-@njit(forceinline=True, **_OPTIONS)
+@inlined
 def _either(z, side):
     """Return the same for z seen from `side` times the base."""
     f = _ratio(z)
@@ -342,7 +335,7 @@ def _either(z, side):
     return f, theta * theta, cotangent, (1.0 - cotangent) / (4.0 * positive)
 
 
-@njit(forceinline=True, **_OPTIONS)
+@inlined
 def _clipped_weight(f, square, squared_radius):
     """Return the square of min(1, radius / θ) θ / sin θ."""
     return f * f * vmin(splat(squared_radius) / vmax(square, splat(1e-300)), splat(1.0))
@@ -351,7 +344,7 @@ def _clipped_weight(f, square, squared_radius):
 # --- kernels: blocks ---------------------------------------------------------------------------
 
 
-@njit(**_OPTIONS)
+@kernel
 def _pack(points, values, count, size, segments, first, last):
     blocks = (count + LANES - 1) // LANES
     for item in range(first, last):
@@ -371,7 +364,7 @@ def _pack(points, values, count, size, segments, first, last):
                         values[target + j * LANES + lane] = points[at]
 
 
-@njit(forceinline=True, **_OPTIONS)
+@inlined
 def _block_z(values, offset, base, r, size, side):
     """Return |x - side p|² / 4 for the points of a block."""
     z = splat(0.0)
@@ -381,7 +374,7 @@ def _block_z(values, offset, base, r, size, side):
     return 0.25 * z
 
 
-@njit(forceinline=True, **_OPTIONS)
+@inlined
 def _add_blocks(total, gram, w, factors, weights, size, matrix):
     """Add Σ f w and Σ weight w wᵀ of four blocks: one load and store of a sum for all four."""
     stride = size * LANES
@@ -405,7 +398,7 @@ def _add_blocks(total, gram, w, factors, weights, size, matrix):
                 at += LANES
 
 
-@njit(**_OPTIONS)
+@kernel
 def _block_sums(values, base, count, segments, first, last, squared_radius, mode, out):
     size = base.shape[1]
     stride = size * LANES
@@ -532,7 +525,7 @@ def block_kernel(size: int, mode: int = _HESSIAN) -> Any:
 @cache
 def _unrolled(size: int) -> Any:
     source = _repeat(_UNROLLED_SOURCE.replace("{size}", str(size)), size)
-    return njit(**_OPTIONS)(_compile(source, f"_block_sums_{size}"))
+    return kernel(_compile(source, f"_block_sums_{size}"))
 
 
 # --- kernels: rows -----------------------------------------------------------------------------
@@ -559,7 +552,7 @@ def _row_totals(typing_context, a, b, c, d, e, f, g, h):
     return vector(*(vector,) * LANES), codegen
 
 
-@njit(**_OPTIONS)
+@inner
 def _add_gram(gram, group, held, size, padded):
     """Add the products of the first `held` rows to the lower triangle, in tiles of 4 x 8."""
     for i in range(0, size, 4):
@@ -685,4 +678,4 @@ def _row_sums(values, base, count, segments, first, last, squared_radius, mode, 
 """
 
 
-_row_sums = njit(**_OPTIONS)(_compile(_repeat(_ROW_SOURCE, LANES), "_row_sums"))
+_row_sums = kernel(_compile(_repeat(_ROW_SOURCE, LANES), "_row_sums"))

@@ -6,9 +6,9 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from skdpfrechet._kernels._small import OPTIONS, cholesky, copy_vector, specialize
+from skdpfrechet._kernels._compile import kernel
+from skdpfrechet._kernels._small import cholesky, copy_vector, specialize
 from skdpfrechet._kernels._sphere import _HESSIAN, Packed, _pieces, block_kernel, log_sums
 from skdpfrechet._kernels._threads import run_segments
 from skdpfrechet._numerics import Array, angle_between
@@ -23,7 +23,7 @@ def block_sums(*_: Any) -> None:
     raise NotImplementedError
 
 
-@njit(**OPTIONS)
+@kernel
 def read_sums(sums, base, count, gradient, hessian):
     """Write mean logarithm and mean Hessian of θ²/2, ``base baseᵀ`` added; return Σ θ².
 
@@ -56,7 +56,7 @@ def read_sums(sums, base, count, gradient, hessian):
     return sums[size]
 
 
-@njit(**OPTIONS)
+@kernel
 def solve(factor, b):
     """Solve ``C Cᵀ x = b`` in place for a lower Cholesky factor C."""
     size = len(b)
@@ -70,7 +70,7 @@ def solve(factor, b):
         b[i] /= factor[i, i]
 
 
-@njit(**OPTIONS)
+@kernel
 def walk(base, step, out):
     """Write the point that the geodesic from `base` with velocity `step` reaches."""
     along = 0.0
@@ -91,7 +91,7 @@ def walk(base, step, out):
         out[i] /= norm
 
 
-@njit(**OPTIONS)
+@kernel
 def norm(v):
     """Return the Euclidean norm."""
     total = 0.0
@@ -100,7 +100,7 @@ def norm(v):
     return np.sqrt(total)
 
 
-@njit(**OPTIONS)
+@kernel
 def extrinsic_mean(values, count, replication, out):
     """Write the normalised arithmetic mean of packed points; False where it vanishes."""
     size = len(out)
@@ -170,7 +170,7 @@ def _descend(
 @cache
 def _compiled(size: int) -> Any:
     name = f"_descend_{size}"
-    return njit(**OPTIONS)(specialize(_descend, name, block_sums=block_kernel(size, _HESSIAN)))
+    return kernel(specialize(_descend, name, block_sums=block_kernel(size, _HESSIAN)))
 
 
 def _threaded(size: int, n_jobs: int) -> Any:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from math import cos
 
 import numpy as np
-from numba import njit
 
-from skdpfrechet._kernels._small import OPTIONS
+from skdpfrechet._kernels._compile import kernel
 from skdpfrechet._kernels._sphere import _BLOCKED, Packed, _pieces
 from skdpfrechet._kernels._threads import run_segments
 from skdpfrechet._kernels._transpose import transpose_eight
@@ -66,7 +65,7 @@ def enter(points: Array, center: Array, radius: float, n_jobs: int) -> tuple[Pac
     return packed, outside[:count], bool(certified.all())
 
 
-@njit(**OPTIONS)
+@kernel
 def _enter_blocks(points, center, least, count, segments, first, last, values, outside, certified):
     size = len(center)
     blocks = (count + 7) // 8
@@ -100,7 +99,7 @@ def _enter_blocks(points, center, least, count, segments, first, last, values, o
         certified[segment] = horizontal_sum(other) == 0.0
 
 
-@njit(**OPTIONS)
+@kernel
 def _enter_rows(points, center, least, count, segments, first, last, values, outside, certified):
     size = len(center)
     whole = size // 8 * 8
