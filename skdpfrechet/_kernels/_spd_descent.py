@@ -88,14 +88,13 @@ def rotate(v, rotation, work):
 
 
 @kernel
-def direction(gradient, stiffness, moved, changed, count, out):
+def direction(gradient, stiffness, moved, changed, count, weights, out):
     """Write the L-BFGS step to `out`: `gradient` is the mean logarithm, which points downhill.
 
     The initial scaling is the inverse of the Hessian's trace part, exactly 1 on multiples of the
-    identity, and of its average `stiffness` on traceless matrices.
+    identity, and of its average `stiffness` on traceless matrices. `weights` is scratch.
     """
     size = len(gradient)
-    weights = np.zeros(MEMORY)
     copy(gradient, out)
     oldest = max(0, count - MEMORY)
     for k in range(count - 1, oldest - 1, -1):
@@ -194,7 +193,8 @@ def arithmetic_mean(blocks, count, out):
 
 def _run_pass(packed, count, r, whitener, gradient, work):
     """Pass over replication `r`: write the mean logarithm, return what `collect` returns."""
-    shape, tail, whiteners, limits, counts, constants, weights, shifts, length, sums, flags = work
+    shape, tail, whiteners, limits, counts, constants, weights, shifts = work[:8]
+    length, sums, flags, no_distances, no_logs = work[8:]
     per_sample = len(sums) // len(packed)
     lower_triangle(whitener, whiteners[r])
     flags[r] = 0
@@ -212,8 +212,8 @@ def _run_pass(packed, count, r, whitener, gradient, work):
         (r + 1) * per_sample,
         length,
         sums,
-        np.empty(0),
-        np.empty((0, 0)),
+        no_distances,
+        no_logs,
         flags,
     )
     return collect(sums[r * per_sample : (r + 1) * per_sample], flags[r], count, gradient)
@@ -222,19 +222,18 @@ def _run_pass(packed, count, r, whitener, gradient, work):
 run_pass = inner(_run_pass)
 
 
-def _descend(packed, count, first, last, tolerance, max_iter, means, residuals, work):
+def _descend(packed, count, first, last, tolerance, max_iter, means, residuals, work, space):
     """Write the means of replications `first` to `last`; a residual is infinite where this failed.
 
     The descent starts at the arithmetic mean. Where a step lowers neither the objective nor the
-    residual it is halved.
+    residual it is halved. The scratch `space` comes from outside: to compile the allocation of an
+    array takes longer than most of the functions here.
     """
+    scratch, matrices, moved, changed, weights = space
+    gradient, new_gradient, whitener = matrices[0], matrices[1], matrices[2]
+    new_whitener, step, rotation = matrices[3], matrices[4], matrices[5]
     size = means.shape[1]
     freedom = max(size * (size + 1) // 2 - 1, 1)
-    scratch = np.empty((4, size, size))
-    moved, changed = np.zeros((MEMORY, size, size)), np.zeros((MEMORY, size, size))
-    gradient, new_gradient = np.zeros((size, size)), np.zeros((size, size))
-    whitener, new_whitener = np.zeros((size, size)), np.zeros((size, size))
-    step, rotation = np.zeros((size, size)), np.zeros((size, size))
     for r in range(first, last):
         residuals[r] = np.inf
         arithmetic_mean(packed[r], count, scratch[0])
@@ -251,7 +250,9 @@ def _descend(packed, count, first, last, tolerance, max_iter, means, residuals, 
                 break
             # x coth x - 1 = x²/3 + ... over pairs of eigenvalues, bent where it is large.
             excess = spread / count / 12 / freedom
-            direction(gradient, 1 + excess / (1 + 0.15 * excess), moved, changed, pairs, step)
+            stiffness = 1 + excess / (1 + 0.15 * excess)
+            # np.int64: a constant would be compiled for in a version of its own.
+            direction(gradient, stiffness, moved, changed, np.int64(pairs), weights, step)
             scale(step, shrink)
             if not advance(whitener, step, new_whitener, rotation, scratch):
                 break
@@ -289,6 +290,13 @@ def _descend(packed, count, first, last, tolerance, max_iter, means, residuals, 
 
 
 _compiled = kernel(_descend)
+
+
+def _space(size: int) -> tuple[Array, ...]:
+    """Return the scratch arrays of one descent."""
+    shape = (size, size)
+    memory = [np.empty((MEMORY, *shape)) for _ in range(2)]
+    return (np.empty((4, *shape)), np.zeros((6, *shape)), *memory, np.empty(MEMORY))
 
 
 def _threaded(seconds: float, n_jobs: int) -> Any:
@@ -335,18 +343,20 @@ def mean(packed: Packed, tolerance: float, max_iter: int, n_jobs: int) -> tuple[
         length,
         np.empty((replications * per_sample, dim + 2)),
         np.zeros(packed.blocks.shape[:2], dtype=np.uint8),
+        np.empty(0),
+        np.empty((0, 0)),
     )
     means, residuals = np.empty((replications, size, size)), np.empty(replications)
     head = (packed.blocks, packed.count)
     rest = (max(tolerance - error, 0.0), max_iter, means, residuals, work)
 
     def part(first: int, last: int) -> None:
-        _compiled(*head, first, last, *rest)
+        _compiled(*head, first, last, *rest, _space(size))
 
     seconds = _seconds(packed)
     # The choice rests on the size alone: the two round differently between passes.
     if replications == 1 and seconds > SPREAD_SECONDS:
-        _threaded(seconds, n_jobs)(*head, 0, 1, *rest)
+        _threaded(seconds, n_jobs)(*head, 0, 1, *rest, _space(size))
     else:
         run(split(part, replications, n_jobs), PASSES * seconds, n_jobs)
     return means, residuals + error

@@ -192,7 +192,7 @@ def clipped_moment(
 def _pass(packed: Packed, base: Array, mode: int, radius: float, out: Array, n_jobs: int) -> None:
     """Fill a row of `out` for every segment or, with the distances, for every replication."""
     size = packed.size
-    base = np.ascontiguousarray(base, dtype=np.float64)
+    base = np.array(base, dtype=np.float64)  # for read-only arrays numba would compile once more
     segments, items = _pieces(packed.replications, packed.count, size)
     kernel = block_kernel(size, mode) if packed.blocked else _row_sums
     head = (packed.values, base, packed.count, segments)

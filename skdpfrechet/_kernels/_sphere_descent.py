@@ -139,9 +139,9 @@ def _descend(
             continue
         square, residual, patience = np.inf, np.inf, 0
         for _ in range(max_iter):
-            block_sums(
-                values, base, count, segments, r * segments, (r + 1) * segments, 0.0, _HESSIAN, out
-            )
+            # np.int64: a constant would be compiled for in a version of its own.
+            mode, low, high = np.int64(_HESSIAN), r * segments, (r + 1) * segments
+            block_sums(values, base, count, segments, low, high, 0.0, mode, out)
             for s in range(1, segments):
                 for i in range(out.shape[1]):
                     out[r * segments, i] += out[r * segments + s, i]
