@@ -23,7 +23,7 @@ from skdpfrechet._kernels._spd_large import large_pass
 from skdpfrechet._kernels._spd_load import pack_triangles
 from skdpfrechet._kernels._spd_small import LARGEST_SIZE, small_pass
 from skdpfrechet._kernels._threads import run, split
-from skdpfrechet._kernels._vector import LANES
+from skdpfrechet._kernels._vector import LANES, empty_vectors
 from skdpfrechet._numerics import Array, eigh, from_eigen, symmetrize, unvecd, vecd
 
 Accuracy = Literal["fast", "full"]
@@ -64,7 +64,7 @@ class LogSums(NamedTuple):
 def pack(points: Array, n_jobs: int = 1) -> Packed:
     """Pack symmetric matrices (R, n, p, p), n ≥ 1; of each only the lower triangle is read."""
     samples, count, size, _ = points.shape
-    blocks = np.empty((samples, -(-count // LANES), size * (size + 1) // 2, LANES))
+    blocks = empty_vectors(samples, -(-count // LANES), size * (size + 1) // 2, LANES)
     pack_triangles(np.ascontiguousarray(points, dtype=float), blocks, n_jobs)
     return Packed(blocks, count, size)
 

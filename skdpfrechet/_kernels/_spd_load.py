@@ -41,6 +41,7 @@ from skdpfrechet._kernels._threads import run, split
 from skdpfrechet._kernels._transpose import transpose
 from skdpfrechet._kernels._vector import (
     LANES,
+    empty_vectors,
     require_float64_array,
     select_greater,
     splat,
@@ -84,7 +85,7 @@ def enter(
     """
     points = np.ascontiguousarray(points, dtype=np.float64)
     count, size = points.shape[:2]
-    blocks = np.empty((1, -(-count // LANES), size * (size + 1) // 2, LANES))
+    blocks = empty_vectors(1, -(-count // LANES), size * (size + 1) // 2, LANES)
     bounds = np.empty(blocks.shape[1] * LANES)
     if isinstance(carrier, float):
         how, numbers = (COPIED if carrier == 1.0 else SCALED), np.array([carrier])

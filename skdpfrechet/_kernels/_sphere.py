@@ -26,6 +26,7 @@ from skdpfrechet._kernels._compile import inlined, inner, kernel
 from skdpfrechet._kernels._threads import run_segments, segment_count
 from skdpfrechet._kernels._vector import (
     LANES,
+    empty_vectors,
     horizontal_sum,
     load,
     select_greater,
@@ -128,7 +129,7 @@ def pack(points: Array, n_jobs: int = 1) -> Packed:
     if size > _BLOCKED:
         return Packed(flat, replications, count, size, blocked=False)
     blocks = -(-count // LANES)
-    values = np.empty(replications * blocks * size * LANES)
+    values = empty_vectors(replications * blocks * size * LANES)
     segments, items = _pieces(replications, count, size)
 
     def copy(first: int, last: int) -> None:

@@ -12,6 +12,7 @@ from skdpfrechet._kernels._threads import run_segments
 from skdpfrechet._kernels._transpose import transpose_eight
 from skdpfrechet._kernels._vector import (
     LANES,
+    empty_vectors,
     horizontal_sum,
     load,
     select_greater,
@@ -50,7 +51,7 @@ def enter(points: Array, center: Array, radius: float, n_jobs: int) -> tuple[Pac
     flat = points.reshape(-1)
     blocked = size <= _BLOCKED
     blocks = -(-count // LANES)
-    values = np.empty(blocks * size * LANES) if blocked else flat
+    values = empty_vectors(blocks * size * LANES) if blocked else flat
     outside = np.empty(blocks * LANES, dtype=np.bool_)
     segments, _ = _pieces(1, count, size)
     certified = np.empty(segments, dtype=np.bool_)

@@ -12,9 +12,11 @@ LLVM chose to vectorise.
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -28,6 +30,14 @@ FASTMATH = {"contract", "nsz", "arcp"}  # for ``njit``: the flags of the vector 
 _FLAGS = tuple(sorted(FASTMATH))
 _LLVM_VECTOR = ir.VectorType(ir.DoubleType(), LANES)
 _LLVM_INDEX = ir.IntType(32)
+
+
+def empty_vectors(*shape: int) -> Any:
+    """Return an uninitialised float64 array that begins on a cache line, as numpy's do not."""
+    count = math.prod(shape)
+    a = np.empty(count + LANES - 1)
+    start = -(a.ctypes.data // a.itemsize) % LANES
+    return a[start : start + count].reshape(shape)
 
 
 class VectorType(types.Type):

@@ -8,6 +8,7 @@ numba = pytest.importorskip("numba")
 
 from skdpfrechet._kernels._vector import (  # noqa: E402
     LANES,
+    empty_vectors,
     horizontal_sum,
     load,
     select_greater,
@@ -115,3 +116,10 @@ def test_only_contiguous_float64_arrays():
         unaligned(np.zeros(16, dtype=np.float32), 0)
     with pytest.raises(numba.core.errors.TypingError, match="C-contiguous float64"):
         unaligned(np.zeros(32)[::2], 0)
+
+
+@pytest.mark.parametrize("shape", [(1,), (3, 5), (2, 70, 8), (0, 4)])
+def test_arrays_of_vectors_begin_on_a_cache_line(shape):
+    kept = [empty_vectors(*shape) for _ in range(20)]
+    assert all(a.shape == shape and a.flags.c_contiguous for a in kept)
+    assert all(a.ctypes.data % 64 == 0 for a in kept if a.size)
