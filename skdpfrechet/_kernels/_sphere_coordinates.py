@@ -5,9 +5,8 @@ from __future__ import annotations
 from math import atan2, sqrt
 
 import numpy as np
-from numba import njit
 
-from skdpfrechet._kernels._small import OPTIONS
+from skdpfrechet._kernels._compile import kernel
 from skdpfrechet._kernels._threads import run_segments, segment_count
 from skdpfrechet._numerics import Array
 
@@ -42,7 +41,7 @@ def clipped_coordinates(
     return out
 
 
-@njit(**OPTIONS)
+@kernel
 def _clipped_coordinates(points, base, frame, radius, segments, first, last, out):
     count, size = points.shape
     dim = len(frame)

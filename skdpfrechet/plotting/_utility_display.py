@@ -291,7 +291,7 @@ def _noise_scales(
     bound = (
         sensitivity.frechet_mean_paper if calibration == "paper" else sensitivity.frechet_mean
     )(manifold, radius, n)
-    name = resolve_mechanism(mechanism, manifold)
+    name = resolve_mechanism(mechanism, manifold, noise="auto")
     foot: Any = manifold.origin  # spheres have none, and their mechanisms ask for none
     scales = []
     for mu in budgets.tolist():

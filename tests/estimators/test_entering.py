@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skdpfrechet import DPFrechetMean, DPFrechetVariance, _kernels
-from skdpfrechet.estimators import _ball, _records
+from skdpfrechet.estimators import _ball, _plan
 from skdpfrechet.manifolds import SPDAffineInvariant
 
 N = 203
@@ -56,9 +56,10 @@ def released(estimator):
 
 @pytest.mark.parametrize(("parameters", "X"), CASES)
 def test_releases_are_those_of_checked_records(estimator_class, parameters, X, monkeypatch):
-    estimator = estimator_class(**parameters, random_state=0)
+    # Float-safe noise may round to the neighbouring point of its grid.
+    estimator = estimator_class(**parameters, random_state=0, noise="float")
     at_once = released(estimator.fit(X))
-    monkeypatch.setattr(_records, "settle_unchecked", lambda *_: None)
+    monkeypatch.setattr(_plan, "settle_unchecked", lambda *_: None)
     assert_allclose(released(estimator.fit(X)), at_once, rtol=1e-10, atol=1e-11)
 
 
@@ -117,19 +118,7 @@ def test_the_same_sentence_whichever_way(estimator_class, parameters, X, monkeyp
 
     at_once = list(sentences())
     assert any(at_once)
-    monkeypatch.setattr(_records, "settle_unchecked", lambda *_: None)
+    monkeypatch.setattr(_plan, "settle_unchecked", lambda *_: None)
     assert list(sentences()) == at_once
     with _kernels.kernels("numpy"):
         assert list(sentences()) == at_once
-
-
-def test_an_invalid_record_is_reported_before_a_center_that_float64_cannot_follow():
-    X = covariances(3)
-    X[5] = -X[5]
-    turn = np.linalg.qr(np.random.default_rng(0).standard_normal((3, 3)))[0]
-    far = (turn * [1e-10, 1.0, 1.0]) @ turn.T
-    far = (far + far.T) / 2
-    with pytest.raises(ValueError, match="X must contain positive definite"):
-        DPFrechetMean("spd", radius=1e-6, center=far).fit(X)
-    with pytest.raises(ValueError, match="center must be a point around which"):
-        DPFrechetMean("spd", radius=1e-6, center=far).fit(covariances(3))

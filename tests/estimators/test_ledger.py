@@ -479,8 +479,9 @@ KILL = """
 def loop(i):
     for k in range(10**6):
         release(PrivacyLedger(path, dataset=f"{i}.{k}"), f"{i}.{k}")
+release(PrivacyLedger(path, dataset="first"), "first")  # imports and compiles
 start = time.perf_counter()
-release(PrivacyLedger(path, dataset="first"), "first")
+release(PrivacyLedger(path, dataset="second"), "second")
 wait = 3 * (time.perf_counter() - start)
 random.seed(0)
 for i in range(80):
