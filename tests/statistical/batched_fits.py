@@ -37,8 +37,12 @@ LEVEL = 0.95
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """R data sets in the model of a space, shape (R, n, *point_shape), and their Fréchet means."""
+    """R data sets in the model of a space, shape (R, n, *point_shape), and their Fréchet means.
 
+    Their fits are those of ``noise="float"``.
+    """
+
+    secure = False
     manifold: Manifold
     radius: float
     local: Localization
@@ -68,7 +72,7 @@ class Samples:
     def release_mean(self, mu, calibration, rng):
         """Return the mechanism and the released means for the budget `mu` of one query."""
         scale, _ = mean_sensitivity(self, calibration)
-        name = resolve_mechanism("auto", self.manifold)
+        name = resolve_mechanism("auto", self.manifold, noise="float")
         mechanism = calibrate(name, self.local.model, self.local.origin, scale, GDP(mu))
         return mechanism, mechanism.release(
             self.exact_mean if mu == inf else self.certified_mean, rng

@@ -78,6 +78,7 @@ def parameters(design, mu, calibration):
         "radius": design.radius,
         "mu": mu,
         "calibration": calibration,
+        "noise": "float",
     }
 
 
