@@ -126,6 +126,10 @@ class DPFrechetMean(_DPEstimator):
     records; its output is not a release, it is as sensitive as its input. There is no
     `sample_weight`: weights change the sensitivity, and would have to be public themselves.
 
+    In simulations of 20 to 600 records in up to 15 dimensions regions of level .95 covered .92 or
+    more (docs/small_samples.md). With fewer records and next to no noise they cover less: .88 for
+    5 records of SPD(2) at ``mu=10``.
+
     With ``invalid="raise"``, `fit` raises if X holds a value that is not finite or not on the
     manifold, and always if the mean cannot be certified; whether it does depends on the records and
     lies outside the guarantee. The shape and the dtype of X are public.

@@ -122,6 +122,9 @@ class DPFrechetVariance(_DPEstimator):
     Neighbouring relation: replace one record, n public. `transform` is not a release. There is no
     `sample_weight`: weights change the sensitivity, and would have to be public themselves.
 
+    In simulations of 20 to 600 records in up to 15 dimensions intervals of level .95 covered .92 or
+    more (docs/small_samples.md); where squared distances are very skewed it can be .88.
+
     References
     ----------
     .. [1] Jiang, Chang, Hu, "Differentially private inference framework for Riemannian manifold
