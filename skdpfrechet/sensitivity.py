@@ -4,16 +4,16 @@ Common to all: neighbouring data sets replace one record by another (replace-one
 records n is public. All records lie in the closed ball of a public radius r around a public point
 m0. "Sensitivity" is the supremum, over neighbouring data sets, of the distance between the two
 values of a statistic: the geodesic distance for the mean, the Euclidean (Frobenius) norm for all
-else. A statistic with sensitivity Δ released with Gaussian noise of scale Δ/μ is μ-GDP.
+else. A statistic with sensitivity Δ released with Gaussian noise of scale Δ/μ is μ-GDP [2]_.
 
-``*_paper`` functions are the constants printed in [1]; the others are the audited ones that
+``*_paper`` functions are the constants printed in [1]_; the others are the audited ones that
 ``calibration="sharp"`` uses.
 
 References
 ----------
 .. [1] Jiang, Chang, Hu, "Differentially private inference framework for Riemannian manifold data",
    arXiv 2605.14762.
-.. [2] J. Dong, A. Roth, W. J. Su, "Gaussian differential privacy", J. R. Stat. Soc. B 84, 2022.
+.. [2] Dong, Roth, Su, "Gaussian differential privacy", J. R. Stat. Soc. B 84, 2022.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ __all__ = [
 ]
 
 _EPSILON = 2.0**-52
-MOMENT_CURVE_CONSTANT = ((1 + sqrt(5)) / 2) ** 2.5 / 2  # 1.665095..., see `variance`
+#: φ^(5/2)/2 = 1.665095..., φ the golden ratio; see `variance`.
+MOMENT_CURVE_CONSTANT = ((1 + sqrt(5)) / 2) ** 2.5 / 2
 
 
 # --- admissible radii ---------------------------------------------------------------------------
@@ -380,12 +381,13 @@ def hessian(manifold: Manifold, reach: float, n: int) -> float:
 
     Notes
     -----
-    Replace-one, n public. With g(R) = |1 - R cot R| or R coth R - 1: ``2 g(R) √max(d - 1, 2)/n``
-    in constant curvature ±1 (0 in dimension 1). Affine-invariant SPD(p): ``H - 2I`` is positive
-    semidefinite, with eigenvalues ``2(x coth x - 1)``, x half a gap of the log-eigenvalues, and
-    ``Σ x² ≤ p R²/4``; since ``(x coth x - 1)²/x²`` grows with x ≤ ℓ = R/√2, its norm is at most
-    ``√(2p) g(ℓ)`` and the sensitivity √2 times that over n (exact for p = 2). The shipped recipes
-    never release the Hessian: it is bounded by the second moment, which is released anyway.
+    Replace-one, n public. With ``g(R) = |1 - R cot R|`` or ``R coth R - 1``: the bound is
+    ``2 g(R) √max(d - 1, 2)/n`` in constant curvature ±1 (0 in dimension 1). Affine-invariant
+    SPD(p): ``H - 2I`` is positive semidefinite, with eigenvalues ``2(x coth x - 1)``, x half a gap
+    of the log-eigenvalues, and ``Σ x² ≤ p R²/4``; since ``(x coth x - 1)²/x²`` grows with
+    x ≤ ℓ = R/√2, its norm is at most ``√(2p) g(ℓ)`` and the sensitivity √2 times that over n (exact
+    for p = 2). The shipped recipes never release the Hessian: it is bounded by the second moment,
+    which is released anyway.
     """
     if isinstance(manifold, FlatManifold) or manifold.dim == 1:
         return 0.0
@@ -400,7 +402,7 @@ def hessian(manifold: Manifold, reach: float, n: int) -> float:
 
 
 def hessian_paper(manifold: Manifold, radius: float, n: int) -> float:
-    """Return the printed ``2 B_H/n``, B_H = sup |H|_F over records within r of the mean.
+    """Return the printed ``2 B_H/n``, ``B_H = sup |H|_F`` over records within r of the mean.
 
     Notes
     -----
@@ -442,9 +444,9 @@ def variance(radius: float, distance: float, n: int) -> float:
     range. The same number is the sensitivity of the whole moment curve: with y centred at the
     middle of its range, h = W/2 and ``c h ≤ MOMENT_CURVE_CONSTANT``, the curve
     ``(y, c y²), |y| ≤ h`` has Euclidean diameter 2h. (The chord between y and z has squared length
-    ``(y - z)² (1 + c²(y + z)²)``; with u = y - z, |y + z| ≤ 2h - u, and ``u²(1 + c²(2h - u)²)``
-    exceeds 4h² for some u exactly when ``(ch)² > φ⁵/4``, φ the golden ratio.) So one query
-    releases the first and the second moment at the price of the first.
+    ``(y - z)² (1 + c²(y + z)²)``; with u = y - z, ``|y + z| ≤ 2h - u``, and
+    ``u²(1 + c²(2h - u)²)`` exceeds 4h² for some u exactly when ``(ch)² > φ⁵/4``, φ the golden
+    ratio.) So one query releases the first and the second moment at the price of the first.
     """
     low, high = squared_distance_range(radius, distance)
     return (high - low) / n

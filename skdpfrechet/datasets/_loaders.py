@@ -55,6 +55,7 @@ def load_occupational_judgements(*, criterion: str | None = None) -> Bunch:
         unit : str
             Unit of privacy.
         feature_names : tuple of str
+            Names of the coordinates of a direction.
         DESCR, license, source, filename, data_module : str
             Full description, licence, source, name of the file and module that holds it.
 

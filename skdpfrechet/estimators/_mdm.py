@@ -102,7 +102,7 @@ class DPMDM(ClassifierMixin, _DPEstimator):
     ----------
     classes_ : ndarray of shape (n_classes,)
         The labels, sorted.
-    means_ : ndarray of shape (n_classes, *point_shape)
+    means_ : ndarray of shape ``(n_classes, *point_shape)``
         The released means, in the order of `classes_`.
     privacy_ : PrivacyReport
         What the fit spent, class by class; prints as a table.
@@ -114,7 +114,7 @@ class DPMDM(ClassifierMixin, _DPEstimator):
         Number of records, or of groups if there are any; public.
     n_features_in_ : int
         Number of columns seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns, when X has string names.
 
     See Also
@@ -198,7 +198,7 @@ class DPMDM(ClassifierMixin, _DPEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, *point_shape)
+        X : array-like of shape ``(n_samples, *point_shape)``
             Records, as for `DPFrechetMean`.
         y : array-like of shape (n_samples,)
             Labels of at least two classes, public.
@@ -281,7 +281,7 @@ class DPMDM(ClassifierMixin, _DPEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, *point_shape)
+        X : array-like of shape ``(n_samples, *point_shape)``
 
         Returns
         -------
@@ -294,7 +294,7 @@ class DPMDM(ClassifierMixin, _DPEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, *point_shape)
+        X : array-like of shape ``(n_samples, *point_shape)``
 
         Returns
         -------
@@ -308,7 +308,7 @@ class DPMDM(ClassifierMixin, _DPEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, *point_shape)
+        X : array-like of shape ``(n_samples, *point_shape)``
 
         Returns
         -------

@@ -113,7 +113,7 @@ class DPFrechetMean(_DPEstimator):
         Number of records, or of groups if there are any; public.
     n_features_in_ : int
         Number of columns seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns, when X has string names.
 
     See Also
@@ -198,7 +198,7 @@ class DPFrechetMean(_DPEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, *point_shape)
+        X : array-like of shape ``(n_samples, *point_shape)``
             Records: ``(n, p, p)`` for SPD matrices, ``(n, d + 1)`` unit vectors for spheres,
             ``(n, d)`` for Euclidean space.
         y : None
@@ -292,7 +292,7 @@ class DPFrechetMean(_DPEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, *point_shape)
+        X : array-like of shape ``(n_samples, *point_shape)``
 
         Returns
         -------
@@ -313,7 +313,7 @@ class DPFrechetMean(_DPEstimator):
 
         Returns
         -------
-        ndarray of shape (n_samples, *point_shape)
+        ndarray of shape ``(n_samples, *point_shape)``
         """
         check_is_fitted(self)
         X, dim = real_numbers(X), self.manifold_.dim

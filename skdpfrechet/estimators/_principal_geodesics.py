@@ -88,7 +88,7 @@ class DPPrincipalGeodesics(_DPEstimator):
         Number of records, public.
     n_features_in_ : int
         Number of columns seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns, when X has string names.
 
     See Also
@@ -170,7 +170,7 @@ class DPPrincipalGeodesics(_DPEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, *point_shape)
+        X : array-like of shape ``(n_samples, *point_shape)``
             Records, as for `DPFrechetMean`.
         y : None
             Ignored.
@@ -242,7 +242,7 @@ class DPPrincipalGeodesics(_DPEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, *point_shape)
+        X : array-like of shape ``(n_samples, *point_shape)``
 
         Returns
         -------
@@ -262,7 +262,7 @@ class DPPrincipalGeodesics(_DPEstimator):
 
         Returns
         -------
-        ndarray of shape (n_samples, *point_shape)
+        ndarray of shape ``(n_samples, *point_shape)``
         """
         check_is_fitted(self)
         X, k = real_numbers(X), len(self.components_)

@@ -110,7 +110,7 @@ class DPFrechetVariance(_DPEstimator):
         Number of records, or of groups if there are any; public.
     n_features_in_ : int
         Number of columns seen in `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns, when X has string names.
 
     See Also
@@ -188,7 +188,7 @@ class DPFrechetVariance(_DPEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, *point_shape)
+        X : array-like of shape ``(n_samples, *point_shape)``
             Records, as for `DPFrechetMean`.
         y : None
             Ignored.
@@ -280,7 +280,7 @@ class DPFrechetVariance(_DPEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, *point_shape)
+        X : array-like of shape ``(n_samples, *point_shape)``
 
         Returns
         -------

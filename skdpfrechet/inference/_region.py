@@ -34,7 +34,7 @@ class ConfidenceRegion:
     covariance : ndarray, shape (dim, dim)
         Γ, in the frame at the foot if there is one, else in the frame at the centre.
     critical_value : float
-        c.
+        The bound c of the statistic.
     confidence_level : float
     foot : ndarray or None
         Public point m0.
@@ -61,7 +61,7 @@ class ConfidenceRegion:
 
         Parameters
         ----------
-        points : array-like, shape (..., *point_shape)
+        points : array-like, shape ``(..., *point_shape)``
 
         Returns
         -------
@@ -138,7 +138,7 @@ class ConfidenceRegion:
 
         Returns
         -------
-        ndarray, shape (n, *point_shape)
+        ndarray, shape ``(n, *point_shape)``
         """
         if isinf(self.critical_value):
             raise ValueError("boundary requires a bounded region; this one is the whole space.")

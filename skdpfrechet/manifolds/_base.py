@@ -37,7 +37,7 @@ class Manifold(ABC):
 
     References
     ----------
-    .. [1] J. M. Lee, "Introduction to Riemannian Manifolds", 2nd ed., Springer, 2018.
+    .. [1] Lee, "Introduction to Riemannian Manifolds", 2nd ed., Springer, 2018.
     """
 
     dim: int
@@ -176,7 +176,7 @@ class Manifold(ABC):
 
         Parameters
         ----------
-        points : ndarray, shape (..., *point_shape)
+        points : ndarray, shape ``(..., *point_shape)``
         center : ndarray, shape point_shape
         radius : float
         log_cap : float

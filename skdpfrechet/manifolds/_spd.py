@@ -114,7 +114,7 @@ def is_positive_definite(a: Array) -> Array:
 
 @dataclass(frozen=True)
 class SPDAffineInvariant(_SPD):
-    """SPD(p) with the affine-invariant metric ``<U, V>_P = tr(P⁻¹ U P⁻¹ V)``.
+    """SPD(p) with the affine-invariant metric ``<U, V>_P = tr(P⁻¹ U P⁻¹ V)`` [1]_.
 
     A Hadamard space with curvature in [-1/2, 0]. The frame at P is ``P^{1/2} E P^{1/2}`` with E
     the isometric basis of symmetric matrices, so normal coordinates agree with
@@ -125,6 +125,11 @@ class SPDAffineInvariant(_SPD):
     size : int
         Number p of rows.
 
+    References
+    ----------
+    .. [1] X. Pennec, P. Fillard, N. Ayache, "A Riemannian framework for tensor computing",
+       International Journal of Computer Vision 66, 2006.
+
     Examples
     --------
     >>> import numpy as np
@@ -132,11 +137,6 @@ class SPDAffineInvariant(_SPD):
     >>> space = SPDAffineInvariant(2)
     >>> round(float(space.dist(np.eye(2), np.diag([np.e, 1.0]))), 12)
     1.0
-
-    References
-    ----------
-    .. [1] X. Pennec, P. Fillard, N. Ayache, "A Riemannian framework for tensor computing",
-       International Journal of Computer Vision 66, 2006.
     """
 
     @property

@@ -35,7 +35,7 @@ class Gaussian(Mechanism):
 
     References
     ----------
-    .. [1] J. Dong, A. Roth, W. J. Su, "Gaussian differential privacy", JRSS-B 84, 2022, Theorem 1.
+    .. [1] Dong, Roth, Su, "Gaussian differential privacy", JRSS-B 84, 2022, Theorem 1.
 
     Examples
     --------

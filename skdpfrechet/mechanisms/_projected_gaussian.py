@@ -41,8 +41,8 @@ class ProjectedGaussian(Mechanism):
 
     References
     ----------
-    .. [1] J. Dong, A. Roth, W. J. Su, "Gaussian differential privacy", JRSS-B 84, 2022, Theorem 1.
-    .. [2] K. V. Mardia, P. E. Jupp, "Directional Statistics", Wiley, 2000, section 9.3 (density).
+    .. [1] Dong, Roth, Su, "Gaussian differential privacy", JRSS-B 84, 2022, Theorem 1.
+    .. [2] Mardia, Jupp, "Directional Statistics", Wiley, 2000, section 9.3 (density).
 
     Examples
     --------

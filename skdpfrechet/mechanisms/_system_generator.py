@@ -28,11 +28,6 @@ class SystemGenerator:
     Numbers are rounded to float64 as those of numpy are; the mechanisms with a `Grid` use `bytes`
     alone and are exact.
 
-    References
-    ----------
-    .. [1] G. Marsaglia, W. W. Tsang, "A simple method for generating gamma variables", ACM
-       Transactions on Mathematical Software 26, 2000.
-
     Examples
     --------
     >>> from skdpfrechet.mechanisms import Gaussian, SystemGenerator
@@ -55,7 +50,13 @@ class SystemGenerator:
         return np.asarray(np.where(words & np.uint64(1), ndtri(tail), -ndtri(tail)))
 
     def gamma(self, shape: float, size: Size = ()) -> Array:
-        """Draw gamma variables of scale 1, by rejection [1]_."""
+        """Draw gamma variables of scale 1, by rejection [1]_.
+
+        References
+        ----------
+        .. [1] G. Marsaglia, W. W. Tsang, "A simple method for generating gamma variables", ACM
+           Transactions on Mathematical Software 26, 2000.
+        """
         if shape < 1:  # the power may underflow to 0, as in numpy
             return np.asarray(self.gamma(shape + 1, size) * self.random(size) ** (1 / shape))
         d = shape - 1 / 3

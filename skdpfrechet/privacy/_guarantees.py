@@ -66,7 +66,7 @@ class GDP:
 
     References
     ----------
-    .. [1] J. Dong, A. Roth, W. J. Su (2022). Gaussian differential privacy. JRSS-B 84, 3-37.
+    .. [1] Dong, Roth, Su (2022). Gaussian differential privacy. JRSS-B 84, 3-37.
     .. [2] M. Bun, T. Steinke (2016). Concentrated differential privacy: simplifications,
        extensions, and lower bounds. TCC, 635-658.
 
