@@ -44,6 +44,8 @@ plan = PrivacyUtilityDisplay.from_public(
 crossing = np.interp(1, plan.curves["sampling"] / plan.curves["noise"], plan.mu)
 print(f"X-rays: noise and sampling error are equal at μ = {crossing:.2f}")
 
+# sphinx_gallery_defer_figures
+
 # %%
 # Release
 # -------
@@ -56,6 +58,8 @@ released = PrivacyUtilityDisplay.from_estimators(fits, ax=plan.ax_)
 ((label, sizes),) = released.curves.items()
 print(f"X-rays, {label}: effective radii {', '.join(f'{size:.3f}' for size in sizes)}")
 
+# sphinx_gallery_defer_figures
+
 # %%
 # The two classes, drawn in two of fifteen coordinates. Each outline is the shadow of the whole
 # region, so what is disjoint in one pair of coordinates is disjoint.
@@ -64,6 +68,8 @@ classes = [DPFrechetMean(**ball).fit(xrays.data[xrays.target == k]) for k in (0,
 shadows = ConfidenceRegionDisplay.from_estimator(
     classes, labels=xrays.target_names, coordinates=(0, 5), ax=fig.add_subplot(2, 3, 5)
 )
+
+# sphinx_gallery_defer_figures
 
 # %%
 # On the sphere
@@ -87,6 +93,8 @@ chart = ConfidenceRegionDisplay.from_estimator(
     means, labels=judgements.criteria, ax=fig.add_subplot(2, 3, 2)
 )
 globe.ax_.get_legend().remove()
+
+# sphinx_gallery_defer_figures
 
 # %%
 # Covariance matrices
@@ -113,6 +121,8 @@ for fit in diffusion:
     print(
         f"tensors at μ = {fit.mu:g}: effective radius {fit.confidence_region_.effective_radius:.3f}"
     )
+
+# sphinx_gallery_defer_figures
 
 # %%
 # The titles are ours: a display keeps its axes in ``ax_`` and what it drew in ``centers_`` and
