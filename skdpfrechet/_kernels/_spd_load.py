@@ -202,7 +202,7 @@ def _lower(typing_context, shape, matrix):
 
 @intrinsic
 def _asymmetric(typing_context, shape, matrix):
-    """Return 1 where a matrix differs from its transpose."""
+    """Return 1 where a matrix differs from its transpose, or is NaN above the diagonal."""
     size = shape.count
 
     def emit(shape: Any, matrix: list[Value]) -> Value:
@@ -210,7 +210,8 @@ def _asymmetric(typing_context, shape, matrix):
         for r, c in positions(size):
             if c < r:
                 x, y = matrix[r * size + c], matrix[c * size + r]
-                result = where_greater(x, y, 1.0, where_greater(y, x, 1.0, result))
+                number = where_greater(y, -np.inf, result, 1.0)
+                result = where_greater(x, y, 1.0, where_greater(y, x, 1.0, number))
         return result
 
     return straight_line(emit, vector, shape, matrix)

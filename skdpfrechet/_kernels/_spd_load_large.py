@@ -70,12 +70,13 @@ def load_large(size, points, count, how, carrier, blocks, bounds, first, last):
 
 @inner
 def _asymmetric_entries(matrix, size):
-    """Return 1 where a matrix differs from its transpose."""
-    result, one = splat(0.0), splat(1.0)
+    """Return 1 where a matrix differs from its transpose, or is NaN above the diagonal."""
+    result, one, least = splat(0.0), splat(1.0), splat(-np.inf)
     for i in range(size):
         for j in range(i):
             x, y = load(matrix, (i * size + j) * 8), load(matrix, (j * size + i) * 8)
-            result = select_greater(x, y, one, select_greater(y, x, one, result))
+            number = select_greater(y, least, result, one)
+            result = select_greater(x, y, one, select_greater(y, x, one, number))
     return result
 
 

@@ -94,12 +94,13 @@ def test_invalid_records_are_never_certified(rng, size, where, kind):
             points = valid.copy()
             points[where][at] = points[where][at[::-1]] = entry
             assert not enter(points, carrier, 3.0, 9.0, 1)[2]
-    for row, column in ((1, 0), (size - 1, size - 2)):
+    for row, column in ((1, 0), (size - 1, size - 2), (0, 1), (0, size - 1), (size - 2, size - 1)):
         points = valid.copy()
         points[where, row, column] = np.nextafter(points[where, row, column], 9.0)
         assert not enter(points, carrier, 3.0, 9.0, 1)[2]
-        points[where, row, column] = np.nan
-        assert not enter(points, carrier, 3.0, 9.0, 1)[2]
+        for entry in (np.nan, np.inf, -np.inf):
+            points[where, row, column] = entry
+            assert not enter(points, carrier, 3.0, 9.0, 1)[2]
     w, q = np.linalg.eigh(valid[where])
     for smallest in (0.0, -1e-3, 1e-13):
         w[0] = smallest
