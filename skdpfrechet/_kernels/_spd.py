@@ -107,20 +107,43 @@ def clipped_moment(
     than `radius`; a record whose logarithm is not finite counts as `middle`. `rotation` (R, p, p)
     is orthogonal, so clipping comes first and the moment is rotated afterwards.
     """
+    sums = unrotated_moment_sums(packed, whitener, rotation, middle, radius, 0.0, n_jobs)
+    return rotated_moment(sums / packed.count, rotation)
+
+
+def unrotated_moment_sums(
+    packed: Packed,
+    whitener: Array,
+    rotation: Array,
+    middle: Array,
+    radius: float,
+    step: float,
+    n_jobs: int,
+) -> Array:
+    """Return Σ c cᵀ, (R, q, q), of the clipped ``c = vecd(log Y)``: still to be rotated.
+
+    With a `step`, a power of two so large that sums stay below 2^53, c is rounded to integers of
+    it and the sums are exact, in units of ``step²``.
+    """
     samples, _, dim, _ = packed.blocks.shape
     turn = rotation.swapaxes(-1, -2)
     _, _, order, scales = _layout(packed.size)
     centers = np.empty((samples, dim))
     centers[:, order] = vecd(rotation @ unvecd(middle) @ turn)
-    radius = float(radius)
+    radius, step = float(radius), float(step)
     if 2 <= packed.size <= LARGEST_SIZE:
-        moment = _small_moments(packed, whitener, scales, centers, radius, n_jobs)
+        sums = _small_moments(packed, whitener, scales, centers, radius, step, n_jobs)
     else:
-        moment = np.zeros((samples, dim, dim))
+        sums = np.zeros((samples, dim, dim))
         for sample, start, triangles in _log_chunks(packed, whitener, n_jobs):
-            clip = functools.partial(clip_columns, triangles, scales, centers[sample], radius)
-            moment[sample] += _clipped_gram(triangles, clip, packed.count - start, n_jobs)
-    moment = moment[:, order[:, None], order] / packed.count
+            clip = functools.partial(clip_columns, triangles, scales, centers[sample], radius, step)
+            sums[sample] += _clipped_gram(triangles, clip, packed.count - start, n_jobs)
+    return np.asarray(sums[:, order[:, None], order])
+
+
+def rotated_moment(moment: Array, rotation: Array) -> Array:
+    """Return the moment (R, q, q) of ``vecd(rotationᵀ A rotation)`` from that of vecd(A)."""
+    turn = rotation.swapaxes(-1, -2)
     for _ in range(2):  # the rows, then the columns
         moment = vecd(turn[:, None] @ unvecd(moment) @ rotation[:, None]).swapaxes(-1, -2)
     return symmetrize(moment)
@@ -199,7 +222,13 @@ def _chunk_logs(packed: Packed, whitener: Array, n_jobs: int) -> Array:
 
 
 def _small_moments(
-    packed: Packed, whitener: Array, scales: Array, centers: Array, radius: float, n_jobs: int
+    packed: Packed,
+    whitener: Array,
+    scales: Array,
+    centers: Array,
+    radius: float,
+    step: float,
+    n_jobs: int,
 ) -> Array:
     """Return Σ c cᵀ, (R, q, q), of clipped triangles: coordinates in another order, unrotated."""
     samples, blocks, dim, _ = packed.blocks.shape
@@ -213,6 +242,7 @@ def _small_moments(
         scales,
         centers,
         radius,
+        step,
         np.empty((len(moments), dim + 2)),
         flags,
         moments,
@@ -227,7 +257,7 @@ def _small_moments(
         triangles = _columns(matrices)
         for i, sample in enumerate(r):
             columns = np.ascontiguousarray(triangles[:, i])
-            clip_columns(columns, scales, centers[sample], radius, 0, LANES)
+            clip_columns(columns, scales, centers[sample], radius, step, 0, LANES)
             columns[:, max(packed.count - k[i] * LANES, 0) :] = 0.0
             totals[sample] += columns @ columns.T
     return totals

@@ -15,12 +15,17 @@ from skdpfrechet._kernels._vector import (
     vsqrt,
 )
 
+_INTEGERS = 1.5 * 2.0**52  # adding it rounds to an integer, subtracting it leaves that
+
 
 @kernel
-def clip_columns(triangles, scales, center, radius, low, high):
-    """Turn the lower triangles in columns `low` to `high` into clipped coordinates, in place."""
+def clip_columns(triangles, scales, center, radius, step, low, high):
+    """Turn the lower triangles in columns `low` to `high` into clipped coordinates, in place.
+
+    With a `step`, a power of two, coordinates become the integers nearest to their multiples of it.
+    """
     dim, columns = triangles.shape
-    zero, one = splat(0.0), splat(1.0)
+    zero, one, integers = splat(0.0), splat(1.0), splat(_INTEGERS)
     for column in range(low, high, 8):
         square = zero
         for i in range(dim):
@@ -30,8 +35,10 @@ def clip_columns(triangles, scales, center, radius, low, high):
         factor = select_greater(square, splat(radius * radius), radius / vsqrt(square), one)
         for i in range(dim):
             v = load(triangles, i * columns + column) * scales[i] - center[i]
-            v = select_greater(finite, zero, v * factor, zero)
-            store(triangles, i * columns + column, center[i] + v)
+            v = center[i] + select_greater(finite, zero, v * factor, zero)
+            if step > 0:
+                v = v * (1 / step) + integers - integers
+            store(triangles, i * columns + column, v)
 
 
 @inner
@@ -86,6 +93,7 @@ def small_moments(
     scales,  # (q,) of the coordinates
     centers,  # (R, q) towards which coordinates are clipped
     radius,
+    step,  # 0 or that of `clip_columns`
     sums,  # (pieces, q + 2) for `small_pass`
     flags,  # out (R, blocks) 1 where a block was left out
     moments,  # out (pieces, q, q) Σ c cᵀ
@@ -119,7 +127,7 @@ def small_moments(
         sample = piece // per_sample
         low = (piece - sample * per_sample) * length
         high = min(low + length, blocks)
-        clip_columns(logs, scales, centers[sample], radius, 0, (high - low) * 8)
+        clip_columns(logs, scales, centers[sample], radius, step, 0, (high - low) * 8)
         for k in range(low, high):
             if flags[sample, k]:
                 for i in range(entries):

@@ -3,7 +3,6 @@
 from skdpfrechet._solvers._frechet_mean import ConvergenceError, frechet_mean
 from skdpfrechet._solvers._moments import (
     exact_moment_sums,
-    exact_second_moment_sum,
     exact_step,
     exact_sum,
     local_coordinates,
@@ -17,7 +16,6 @@ __all__ = [
     "enter_ball",
     "enter_ball_unchecked",
     "exact_moment_sums",
-    "exact_second_moment_sum",
     "exact_step",
     "exact_sum",
     "frechet_mean",

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeGuard
 
 import numpy as np
 
 from skdpfrechet import _kernels
 from skdpfrechet._numerics import Array
-from skdpfrechet._solvers._moments import local_coordinates, second_moment
+from skdpfrechet._solvers._moments import (
+    exact_second_moment_sum,
+    local_coordinates,
+    second_moment,
+)
 from skdpfrechet._solvers._newton import NewtonProblem, newton_mean
 from skdpfrechet._solvers._spd import spd_mean
 from skdpfrechet.manifolds import (
@@ -166,3 +171,13 @@ class Sample:
     def second_moment(self, base: Array, middle: Array, radius: float) -> Array:
         """Return the uncentred second moment of `coordinates`, shape (dim, dim)."""
         return second_moment(self.coordinates(base, middle, radius))
+
+    def exact_second_moment(
+        self, base: Array, middle: Array, radius: float, step: float
+    ) -> tuple[Array, Callable[[Array], Array]]:
+        """Return Σ c cᵀ of one sample's coordinates rounded to multiples of `step`, without error.
+
+        The frame may be another than that of `coordinates`, as long as it follows from `base`: what
+        is released there is carried to the latter by the function that is returned too.
+        """
+        return exact_second_moment_sum(self.coordinates(base, middle, radius), step), np.asarray

@@ -16,7 +16,6 @@ from skdpfrechet._numerics import Array
 from skdpfrechet._solvers import (
     Sample,
     exact_moment_sums,
-    exact_second_moment_sum,
     exact_step,
     exact_sum,
 )
@@ -95,8 +94,8 @@ def release_second_moment(
     rounding = sensitivity.rounding(model.dim, step)
     scale = n * sensitivity.second_moment(model, radius, distance, n, rounding)
     noise = SymmetricGaussian.calibrate_secure(scale, GDP(budget), model.dim)
-    total = exact_second_moment_sum(sample.coordinates(point, *ball), step)
-    return noise.release(total, rng) / n, *_per_record(noise, scale, n)
+    total, carry = sample.exact_second_moment(point, *ball, step)
+    return carry(noise.release(total, rng) / n), *_per_record(noise, scale, n)
 
 
 def release_moment_curve(
