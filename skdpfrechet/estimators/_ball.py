@@ -36,6 +36,7 @@ NOTHING_BOUGHT = (
     "n, mu, the dimension and outer_radius say that the records are too few to be located: nothing "
     "was spent on the ball, which is the outer one as far as the curvature allows"
 )
+NOT_USED = "float64 cannot work around the centre that was found: the outer ball was used instead"
 
 
 def is_private(value: object) -> bool:
@@ -213,7 +214,7 @@ def settle(
         # float64 cannot work around the released centre, which all may know. Never on a sphere.
         if manifold.diameter < inf:
             raise
-        return replace(wide, releases=found.releases, notes=notes)
+        return replace(wide, releases=found.releases, notes=(NOT_USED,))
     # Outside the try: which ball it is must not depend on a record.
     inner = _enter(tight, _put(points, nowhere, center), None, n)
     return replace(inner, releases=found.releases, notes=notes)

@@ -73,7 +73,7 @@ class DPPrincipalGeodesics(_DPEstimator):
         Mean squares of the records' coordinates along them (divided by n, not n - 1).
     explained_variance_ratio_ : ndarray of shape (n_components,)
         The same, divided by the released mean square distance to `mean_`; zero if that is.
-    noise_variance_ : float
+    noise_scale_ : float
         Scale σ of the noise in the second moment, in the units of `explained_variance_`. Public.
     noise_floor_ : float
         σ √(2 dim), where the eigenvalues of the noise on its own would end. A component whose
@@ -83,7 +83,9 @@ class DPPrincipalGeodesics(_DPEstimator):
     manifold_ : Manifold
         The space.
     center_ : ndarray of shape point_shape
-        The public centre.
+        The centre of the ball, public or released.
+    radius_ : float
+        The radius of the ball, public or released.
     n_samples_ : int
         Number of records, public.
     n_features_in_ : int
@@ -228,10 +230,11 @@ class DPPrincipalGeodesics(_DPEstimator):
         self.components_ = _fix_signs(directions[:k])
         self.explained_variance_ = variances[:k].copy()
         self.explained_variance_ratio_ = variances[:k] / (total if total > 0 else 1.0)
-        self.noise_variance_ = inference.moment_scale
+        self.noise_scale_ = inference.moment_scale
         self.noise_floor_ = inference.moment_scale * sqrt(2 * manifold.dim)
         self.manifold_ = manifold
         self.center_ = mean.center_
+        self.radius_ = mean.radius_
         self.n_samples_ = mean.n_samples_
         self.privacy_ = mean.privacy_
         self._n_features_out = k

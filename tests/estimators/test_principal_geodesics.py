@@ -116,7 +116,7 @@ def test_exact_components_are_eigenvectors_in_the_frame_at_the_mean(problem):
     assert_allclose(pga.components_ @ pga.components_.T, np.eye(3), atol=1e-12)
     assert_allclose((pga.transform(X) ** 2).mean(axis=0), pga.explained_variance_, atol=1e-12)
     assert pga.explained_variance_ratio_.sum() == pytest.approx(1.0)
-    assert pga.noise_variance_ == pga.noise_floor_ == 0.0
+    assert pga.noise_scale_ == pga.noise_floor_ == 0.0
 
 
 # --- with noise ----------------------------------------------------------------------------------
@@ -164,9 +164,9 @@ def test_the_noise_fills_what_is_said():
         pga = DPPrincipalGeodesics("euclidean", radius=1.0, mu=1.0, random_state=seed)
         pga.fit(np.zeros((1000, 30)))
         row = pga.privacy_.releases[1]
-        assert pga.noise_variance_ == row.noise_scale
+        assert pga.noise_scale_ == row.noise_scale
         tops.append(pga.explained_variance_[0])
-        assert pga.noise_floor_ == pytest.approx(pga.noise_variance_ * np.sqrt(60))
+        assert pga.noise_floor_ == pytest.approx(pga.noise_scale_ * np.sqrt(60))
     # The repair takes off what keeps the trace, so what is left lies below the floor.
     assert 0 < np.mean(tops) < pga.noise_floor_
 
@@ -344,11 +344,12 @@ def test_nothing_but_releases_is_kept(problem):
         "components_",
         "explained_variance_",
         "explained_variance_ratio_",
-        "noise_variance_",
+        "noise_scale_",
         "noise_floor_",
         "privacy_",
         "manifold_",
         "center_",
+        "radius_",
         "n_samples_",
         "n_features_in_",
         "_n_features_out",

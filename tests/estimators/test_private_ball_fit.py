@@ -98,6 +98,7 @@ def test_the_outer_ball_replaces_one_that_float64_cannot_follow(rng, monkeypatch
     assert fit.radius_ == 12.0
     assert_array_equal(fit.center_, space.origin)
     assert any(row.statistic.startswith("ball") for row in fit.privacy_.releases)
+    assert _ball.NOT_USED in fit.privacy_.notes
 
     # That is for the released centre to say. An error about records must not choose the ball.
     near = space.exp_coords(space.origin, 0.3 * rng.normal(size=(400, 2)))

@@ -702,7 +702,7 @@ def check_release(case: Case, fitted: Any) -> Iterator[str]:
 
 def released_numbers(fitted: Any) -> Iterator[tuple[str, Any]]:
     names = "mean_ means_ center_ radius_ variance_ interval_ components_ explained_variance_ "
-    names += "explained_variance_ratio_ noise_variance_ noise_floor_"
+    names += "explained_variance_ratio_ noise_scale_ noise_floor_"
     for name in names.split():
         if hasattr(fitted, name):
             yield name, getattr(fitted, name)
