@@ -323,7 +323,7 @@ def _near(z):
 
 
 @inlined
-def _either(z, side):
+def either(z, side):
     """Return the same for z seen from `side` times the base."""
     f = _ratio(z)
     quarter = z * (1.0 - z)
@@ -432,7 +432,7 @@ def _block_sums(values, base, count, segments, first, last, squared_radius, mode
                 if _any_greater(z, half):
                     side = select_greater(z, half, -one, one)
                     z = _block_z(values, offset, base, r, size, side)
-                    f, square, cotangent, weight = _either(z, side)
+                    f, square, cotangent, weight = either(z, side)
                 else:
                     f, square, cotangent, weight = _near(z)
                 if mode == _DISTANCES:
@@ -489,7 +489,7 @@ def _block_sums_{size}(values, base, count, segments, first, last, squared_radiu
                 z = zero
                 z += w# * w#
                 z = 0.25 * z
-                f, square, cotangent, weight = _either(z, side)
+                f, square, cotangent, weight = either(z, side)
             else:
                 f, square, cotangent, weight = _near(z)
             if mode == _MOMENT:
@@ -621,7 +621,7 @@ def _row_sums(values, base, count, segments, first, last, squared_radius, mode, 
                     t# += w# * w#
                 opposite = 0.25 * _row_totals(t0, t1, t2, t3, t4, t5, t6, t7)
                 z = select_greater(z, half, opposite, z)
-                f, square, cotangent, weight = _either(z, side)
+                f, square, cotangent, weight = either(z, side)
             else:
                 f, square, cotangent, weight = _near(z)
             if mode == _DISTANCES:
