@@ -39,16 +39,33 @@ class _DPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return tags
 
     def _get_fitted_attr_html(self, doc_link=""):
-        """Leave lazy attributes out of scikit-learn's table (1.9 and later), which reads them all.
+        """Show the privacy report whole below scikit-learn's table (1.9 and later).
 
-        A notebook that displays the estimator would wait for its region: a minute at dimension
-        2,080.
+        Lazy attributes stay out of the table, which reads them all: a notebook that displays the
+        estimator would wait for its region, a minute at dimension 2,080.
         """
         stored = BaseEstimator()
-        vars(stored).update(vars(self))
+        vars(stored).update({name: v for name, v in vars(self).items() if name != "privacy_"})
         table = stored._get_fitted_attr_html(doc_link)
         table.estimator_class = type(self)
+        rendered = table._repr_html_inner()
+        table._repr_html_inner = lambda: rendered + self.privacy_._repr_html_()
         return table
+
+    def _repr_html_inner(self):
+        return self._with_report(super()._repr_html_inner())
+
+    def _repr_mimebundle_(self, **kwargs):
+        bundle = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:
+            bundle["text/html"] = self._with_report(bundle["text/html"])
+        return bundle
+
+    def _with_report(self, html):
+        """Return scikit-learn's diagram with the report, where it has no table to put it below."""
+        if hasattr(BaseEstimator, "_get_fitted_attr_html") or not hasattr(self, "privacy_"):
+            return html
+        return html + self.privacy_._repr_html_()
 
     def __sklearn_is_fitted__(self) -> bool:
         """After a failed fit the number of features remains, which does not make it fitted."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context
+from html import escape
 from typing import Any, overload
 
 from numpy.typing import ArrayLike
@@ -28,6 +30,14 @@ def round_up(value: float) -> str:
 
 def _json_number(value: float) -> float | str:
     return "inf" if math.isinf(value) else value
+
+
+def _html_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table whose cells are plain text."""
+    lines = ["".join(f"<th>{escape(name)}</th>" for name in head)] if head else []
+    lines += ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows]
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    return f'<table style="text-align: left; border-spacing: 1em 0">{body}</table>'
 
 
 @dataclass(frozen=True)
@@ -197,28 +207,49 @@ class PrivacyReport:
         }
 
     def __str__(self) -> str:
-        lines = []
-        if self.void_reason is not None:
-            lines.append(f"VOID, the guarantee below does not hold: {self.void_reason}")
-        if math.isinf(self.total.mu):
-            lines.append("NOT PRIVATE: mu is infinite, so nothing is promised.")
-        facts = [("guarantee", str(self.guarantee))]
-        if self.reused is not None:
-            facts += [("reused release", str(self.reused)), ("total", str(self.total))]
-        facts += [
-            ("epsilon", f"{round_up(self.epsilon(_SHOWN_DELTA))} at delta = {_SHOWN_DELTA:g}"),
-            ("unit", self.unit),
-            ("neighbours", self.neighbouring),
-        ]
-        lines += [f"{name:<16}{value}" for name, value in facts]
+        lines = self._alarms() + [f"{name:<16}{value}" for name, value in self._facts()]
         if self.releases:
-            lines += ["", *self._table()]
+            rows = self._rows()
+            widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+            lines += ["", *("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)]
         if self.notes:
             lines += ["", *(f"- {note}" for note in self.notes)]
         return "\n".join(lines)
 
-    def _table(self) -> list[str]:
-        rows = [_COLUMNS] + [
+    def _repr_html_(self) -> str:
+        """Return the same for notebooks."""
+        parts = [f"<p><strong>{escape(alarm)}</strong></p>" for alarm in self._alarms()]
+        parts.append(_html_table([], self._facts()))
+        if self.releases:
+            head, *rows = self._rows()
+            parts.append(_html_table(head, rows))
+        if self.notes:
+            items = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
+            parts.append(f"<ul>{items}</ul>")
+        return f'<div style="padding: 0 1em">Privacy report{"".join(parts)}</div>'
+
+    def _alarms(self) -> list[str]:
+        alarms = []
+        if self.void_reason is not None:
+            alarms.append(f"VOID, the guarantee below does not hold: {self.void_reason}")
+        if math.isinf(self.total.mu):
+            alarms.append("NOT PRIVATE: mu is infinite, so nothing is promised.")
+        return alarms
+
+    def _facts(self) -> list[tuple[str, ...]]:
+        facts: list[tuple[str, ...]] = [("guarantee", str(self.guarantee))]
+        if self.reused is not None:
+            facts += [("reused release", str(self.reused)), ("total", str(self.total))]
+        epsilon = round_up(self.epsilon(_SHOWN_DELTA))
+        return [
+            *facts,
+            ("epsilon", f"{epsilon} at delta = {_SHOWN_DELTA:g}"),
+            ("unit", self.unit),
+            ("neighbours", self.neighbouring),
+        ]
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        return [_COLUMNS] + [
             (
                 release.statistic,
                 f"{release.mu:.4g}",
@@ -229,8 +260,6 @@ class PrivacyReport:
             )
             for release in self.releases
         ]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
 
     def _share(self, release: Release) -> str:
         if self.guarantee.mu == 0 or math.isinf(self.guarantee.mu):

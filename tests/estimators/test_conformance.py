@@ -140,6 +140,21 @@ def test_html_shows_what_is_stored_and_computes_nothing(case, monkeypatch):
         assert "confidence_region_" not in html
 
 
+def test_html_shows_the_whole_report_once_there_is_one(case, estimator):
+    """In a pipeline too, from scikit-learn 1.9 on; earlier it has no place for it there."""
+    pipeline = make_pipeline(estimator)
+    assert "Privacy report" not in estimator._repr_html_()
+    assert "Privacy report" not in pipeline._repr_html_()
+    estimator.fit(case.records())
+    report = estimator.privacy_._repr_html_()
+    pages = [estimator._repr_html_(), estimator._repr_mimebundle_()["text/html"]]
+    if hasattr(BaseEstimator, "_get_fitted_attr_html"):
+        pages.append(pipeline._repr_html_())
+    for page in pages:
+        assert page.count(report) == 1
+        assert page.count("PrivacyReport") == 0
+
+
 # --- fit -----------------------------------------------------------------------------------------
 
 

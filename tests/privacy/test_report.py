@@ -1,5 +1,7 @@
+import html
 import json
 import math
+import re
 
 import pytest
 from hypothesis import given
@@ -124,3 +126,27 @@ def test_rounding_of_the_split_is_forgiven():
 def test_refuses_bad_fields_by_name(make, error, message):
     with pytest.raises(error, match=message):
         make()
+
+
+def test_html_says_the_same_and_escapes_it():
+    """Every cell and note of the text is in the page, as text."""
+    wild = Release("<b>mean</b>", 0.6, 0.03, 0.05, "a & b")
+    report = PrivacyReport(
+        GDP(1.0),
+        (ROWS[0], wild),
+        notes=("data set '<script>alert(1)</script>'",),
+        void_reason="<i>a seed</i>",
+        reused=GDP(0.75),
+    )
+    page = report._repr_html_()
+    assert not re.search(r"<script|<b>|<i>|a & b", page)
+    cells = re.findall(r"<t[dh]>(.*?)</t[dh]>", page)
+    assert cells[:4] == ["guarantee", "1-GDP", "reused release", "0.75-GDP"]
+    squeezed = re.sub(r"\W+", "", str(report))
+    text = html.unescape(re.sub(r"<[^>]*>", " ", page)).replace("Privacy report", "")
+    assert re.sub(r"\W+", "", text) == squeezed
+
+
+def test_html_of_an_exact_fit():
+    assert "NOT PRIVATE" in PrivacyReport(GDP(math.inf), EXACT)._repr_html_()
+    assert "<ul>" not in PrivacyReport(GDP(1.0), ROWS)._repr_html_()
