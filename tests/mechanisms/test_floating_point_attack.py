@@ -22,13 +22,13 @@ ADVANTAGE = 2 * norm.cdf(0.01 / 2) - 1
 _NEAR = np.arange(-80, 81)  # units of the last place; ndtr loses about z² of them
 
 
-def can_be_plain(y, value):
+def can_be_plain(y, value, sigma=SIGMA):
     """Whether some tail probability that float64 holds leads from `value` to each of y."""
-    z = (y - value) / SIGMA
+    z = (y - value) / sigma
     tail = ndtr(-np.abs(z))
     candidates = tail[:, None] + _NEAR * np.spacing(tail)[:, None]
     noise = np.where(z[:, None] < 0, ndtri(candidates), -ndtri(candidates))
-    return (value + SIGMA * noise == y[:, None]).any(axis=1)
+    return (value + sigma * noise == y[:, None]).any(axis=1)
 
 
 def can_be_secure(y, value, step):
