@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from skdpfrechet import DPFrechetMean
-from skdpfrechet.estimators import _plan, _private_mean
+from skdpfrechet.estimators import _mean, _plan, _private_mean
 from skdpfrechet.manifolds import Manifold
 from skdpfrechet.mechanisms import WrappedGaussian
+from tests.statistical import fuzz_ledger
 from tests.statistical.fuzz import (
     Case,
     Outcome,
@@ -27,6 +28,7 @@ from tests.statistical.fuzz import (
     draw_case,
     page,
     run_case,
+    run_chunks,
     run_records,
 )
 
@@ -45,6 +47,9 @@ PLAIN = Case(
     container="array",
 )
 POINT = replace(PLAIN, parameters={**PLAIN.parameters, "confidence_level": None})
+PAYING = replace(
+    POINT, parameters={**POINT.parameters, "mu": 0.5, "random_state": None}, ledger="rich"
+)
 SPD = replace(POINT, space="spd", parameters={**POINT.parameters, "manifold": "spd"})
 
 
@@ -184,6 +189,96 @@ def test_finds_a_failing_transform(monkeypatch, tmp_path):
 def test_finds_slow_fits(monkeypatch, tmp_path):
     monkeypatch.setattr("tests.statistical.fuzz.SLOW", 0.0)
     assert "slow" in defects(PLAIN, tmp_path)
+
+
+@pytest.mark.parametrize("kind", fuzz_ledger.KINDS)
+@pytest.mark.parametrize("fault", ["none", "nan", "one axis more"])
+def test_every_ledger_is_used_as_it_should_be(kind, fault, tmp_path):
+    """What is checked happens: releases, refusals before the charge and after it."""
+    outcome = run_case(replace(PAYING, ledger=kind, fault=fault), tmp_path)
+    assert outcome.defects == []
+    usable = kind not in ("poor", *fuzz_ledger.BROKEN)
+    assert (outcome.kind == "released") == (usable and fault == "none")
+
+
+def test_finds_a_release_off_the_record(monkeypatch, tmp_path):
+    monkeypatch.setattr(_mean, "pay", lambda *arguments: ())
+    assert "ledger: rich, 0 entries after released" in defects(PAYING, tmp_path)
+    assert "ledger: missing, 0 entries after released" in defects(
+        replace(PAYING, ledger="missing"), tmp_path
+    )
+
+
+def pay_at(monkeypatch, place):
+    """Let fits pay at another place: before anything is checked, or after records were read."""
+    pay, look, read = _mean.pay, _mean.look, _mean.read_into_ball
+    monkeypatch.setattr(_mean, "pay", lambda *arguments: ())
+
+    def look_late(estimator, X, **options):
+        pay(estimator, estimator.mu, "record", ("mean",))
+        return look(estimator, X, **options)
+
+    def read_early(estimator, plan, unread):
+        problem = read(estimator, plan, unread)
+        pay(estimator, plan.mu, plan.unit, plan.statistics)
+        return problem
+
+    if place == "early":
+        monkeypatch.setattr(_mean, "look", look_late)
+    else:
+        monkeypatch.setattr(_mean, "read_into_ball", read_early)
+
+
+def test_finds_a_charge_for_a_public_error(monkeypatch, tmp_path):
+    pay_at(monkeypatch, "early")
+    case = replace(PAYING, fault="one axis more")
+    assert "ledger: rich, 1 entries after ValueError: X must have shape" in defects(case, tmp_path)
+
+
+def test_finds_an_answer_that_was_not_paid_for(monkeypatch, tmp_path):
+    pay_at(monkeypatch, "late")
+    for ledger in ("poor", "rich"):
+        case = replace(PAYING, fault="nan", ledger=ledger)
+        found = f"ledger: {ledger}, 0 entries after ValueError: X must contain finite"
+        assert found in defects(case, tmp_path)
+
+
+def test_finds_values_that_are_not_replaced(monkeypatch, tmp_path):
+    admit = _plan.admit
+    monkeypatch.setattr(_plan, "admit", lambda *arguments: admit(*arguments[:3]))
+    parameters = {**POINT.parameters, "invalid": "replace"}
+    case = replace(POINT, fault="nan", parameters=parameters)
+    found = defects(case, tmp_path)
+    assert "replace: X must contain finite numbers" in found
+    assert "clean records: released" in found
+
+
+def test_finds_what_a_failed_fit_leaves(monkeypatch, tmp_path):
+    def fail(self, *arguments):
+        self.mean_ = 0.0
+        raise ValueError("X must contain better numbers.")
+
+    monkeypatch.setattr(DPFrechetMean, "_release", fail)
+    assert "refused: ['mean_'] are there" in defects(POINT, tmp_path)
+
+
+def test_chunks_add_up_and_are_not_run_again(monkeypatch, tmp_path):
+    ran = []
+
+    def run(numbers, seed, budget, verbose):
+        ran.append(numbers)
+        summary = Summary(seed, seconds=1.0)
+        for number in numbers:
+            summary.add(Outcome(replace(PLAIN, number=number), "released", defects=["x"]))
+        return summary
+
+    monkeypatch.setattr("tests.statistical.fuzz.CHUNK", 4)
+    monkeypatch.setattr("tests.statistical.fuzz.run_cases", run)
+    for _ in range(2):
+        summary = run_chunks(range(10), 0, 2, folder=tmp_path / "state")
+        assert (summary.cases, summary.seconds) == (10, 3.0)
+        assert sorted(summary.defects["x"]) == list(range(10))
+        assert sorted(map(len, ran)) == [2, 4, 4]
 
 
 def die(connection, seed):

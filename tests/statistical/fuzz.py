@@ -1,6 +1,7 @@
 """A fuzzer: random estimators, parameters and records; each a valid release or one clean sentence.
 
-``python -m tests.statistical.fuzz --cases 100000 --output docs/fuzzing.md``
+``python -m tests.statistical.fuzz --cases 100000 --jobs 2 --state folder --output docs/fuzzing.md``
+goes on, after it was stopped, with the chunks that `folder` does not hold;
 ``python -m tests.statistical.fuzz --case 1234`` shows one case again.
 
 A case is drawn from its number alone. Its records come twice: two data sets of the same shape, type
@@ -19,7 +20,8 @@ import time
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from math import hypot, inf, isclose, nan, pi, sin, sqrt
 from pathlib import Path
@@ -37,7 +39,10 @@ from skdpfrechet import (
     sensitivity,
 )
 from skdpfrechet._solvers import ConvergenceError
+from skdpfrechet.estimators._noise import has_flint
 from skdpfrechet.manifolds import Hyperbolic, Manifold, resolve_manifold
+from skdpfrechet.privacy import PrivacyLedgerError
+from tests.statistical import fuzz_ledger
 
 SEED = 20260611
 SLOW = 20.0  # seconds
@@ -48,6 +53,8 @@ ESTIMATORS = {
 MATRICES = ("spd", "riemann", "logeuclid", "logchol")
 VECTORS = ("euclidean", "sphere", "hyperbolic")
 REFUSALS = (ValueError, TypeError, ConvergenceError)
+BROKEN_LEDGER = (PrivacyLedgerError, FileNotFoundError)
+CHUNK = 2000  # cases, after which a process makes room for another
 HAS_POLARS = find_spec("polars") is not None
 
 # scikit-learn's words, which its own checks demand; none of them holds a value.
@@ -61,7 +68,7 @@ LIBRARY = (
 )
 SUBJECTS = (  # what a message may speak of, besides parameters
     r"X|y|groups|Found array with|Complex data not supported|DPMDM requires y|"
-    r"The Fréchet mean did not reach"
+    r"The Fréchet mean did not reach|there is no ledger|the ledger|the file"
 )
 
 
@@ -88,6 +95,17 @@ class Case:
     groups: Any = None
     reuse: bool = False
     kernels: str = "numba"
+    ledger: str = "none"
+
+    @property
+    def invalid(self) -> str:
+        value = self.parameters.get("invalid", "raise")
+        return value if value in ("raise", "replace") else "bad"
+
+    @property
+    def noise(self) -> str:
+        value = self.parameters.get("noise", "auto")
+        return value if value in ("auto", "float", "secure") else "bad"
 
     @property
     def manifold(self) -> Manifold | None:
@@ -104,7 +122,7 @@ class Case:
             f"case {self.number}: {self.estimator}({given}), {self.kernels} kernels, n={self.n}, "
             f"size={self.size}, {self.structure} at scale {self.scale:.3g}, fault {self.fault}, "
             f"{self.dtype}, {self.container}, groups={short(self.groups)}, y={short(self.y)}, "
-            f"reuse={self.reuse}"
+            f"reuse={self.reuse}, ledger {self.ledger}"
         )
 
 
@@ -135,7 +153,9 @@ STRUCTURES = {
     ),
     "vectors": weights("spread 6; clustered 2; antipodal 1; equal 1; wild 1"),
 }
+NUMBER_FAULTS = ["nan", "inf", "asymmetric", "negative", "zero", "huge", "tiny"]
 OBJECT_FAULTS = ["ragged", "text", "none object", "big integer", "complex object", "nested"]
+SPOILT = {*NUMBER_FAULTS, *OBJECT_FAULTS} - {"ragged"}  # single records, not the shape of all
 FAULTS = weights(
     "none 40; nan 1; inf 1; asymmetric 2; negative 1; zero 1; huge 1; tiny 1; one axis less .5;"
     "one axis more .5; scalar .2; not square .5; no columns .5; ragged .4; text .5; none object .5;"
@@ -184,15 +204,21 @@ def draw_case(number: int, seed: int = SEED) -> Case:
     case.parameters.update(_parameters(rng, case))
     y = _labels(rng, n) if estimator == "DPMDM" or rng.random() < 0.1 else None
     groups = _groups(rng, n) if rng.random() < 0.25 else None
-    return Case(
-        **{
-            **vars(case),
-            "y": y,
-            "groups": groups,
-            "reuse": estimator == "DPFrechetVariance" and rng.random() < 0.2,
-            "kernels": "numpy" if rng.random() < 0.3 else "numba",
-        }
+    case = replace(
+        case,
+        y=y,
+        groups=groups,
+        reuse=estimator == "DPFrechetVariance" and rng.random() < 0.2,
+        kernels="numpy" if rng.random() < 0.3 else "numba",
+        ledger=choose(rng, fuzz_ledger.KINDS),
     )
+    given = case.parameters
+    given.setdefault("invalid", choose(rng, {"raise": 1, "replace": 1}))
+    secure = 0.3 * has_flint()
+    given.setdefault("noise", choose(rng, {"auto": 0.5, "float": 0.2, "secure": secure}))
+    if case.ledger != "none" and rng.random() < 0.95:
+        given["random_state"] = None
+    return case
 
 
 def _parameters(rng: np.random.Generator, case: Case) -> dict[str, Any]:
@@ -261,6 +287,8 @@ def _bad_parameter(rng: np.random.Generator) -> dict[str, Any]:
         "budget_split": [{}, (0.5, 0.5), {"mean": 0.5, "second_moment": 0.5}, {"mean": 1e-30}],
         "random_state": [-1, 0.5, True, "a", np.int64(3), 2**70],
         "n_jobs": [0, 1.5, "a", -3],
+        "invalid": ["drop", None, True],
+        "noise": ["exact", None, 1],
         "manifold": ["torus", None, 3, Hyperbolic, Hyperbolic(2)],
         "outer_radius": [0, nan, inf, "a", 1e300],
         "ball_share": [0, 1, "b", None, 1e-300],
@@ -572,20 +600,27 @@ class Outcome:
 
 def run_case(case: Case, directory: Path) -> Outcome:
     """Fit and use the estimator of a case; note whatever should not be."""
-    outcome = run_records(case, records(case, 0, directory))
+    outcome = run_records(case, records(case, 0, directory), directory)
     if outcome.kind == "refused":
-        twin = run_records(case, records(case, 1, directory))
+        twin = run_records(case, records(case, 1, directory), directory)
         same = twin.kind == "refused" and template(twin.message) == template(outcome.message)
         if same and twin.message != outcome.message:
             outcome.defects.append(f"leak: {outcome.message!r} or {twin.message!r}")
+    if case.invalid == "replace" and case.fault in SPOILT:
+        clean = run_records(case, records(replace(case, fault="none"), 0, directory), directory)
+        if (clean.kind, clean.message) != (outcome.kind, outcome.message):
+            outcome.defects.append(
+                f"replace: {outcome.kind} {outcome.message}; clean records: {clean.kind} "
+                f"{clean.message}"
+            )
     return outcome
 
 
-def run_records(case: Case, X: Any) -> Outcome:
+def run_records(case: Case, X: Any, directory: Path | None = None) -> Outcome:
     """The same for given records, without the comparison with others."""
     before = fingerprint(X)
     start = time.perf_counter()
-    outcome, caught = _attempt(case, X)
+    outcome, caught = _attempt(case, X, directory)
     outcome.seconds = time.perf_counter() - start
     kinds = dict.fromkeys(f"warning: {w.category.__name__}: {w.message}" for w in caught)
     outcome.defects += kinds
@@ -596,22 +631,35 @@ def run_records(case: Case, X: Any) -> Outcome:
     return outcome
 
 
-def _attempt(case: Case, X: Any) -> tuple[Outcome, list[warnings.WarningMessage]]:
+def _attempt(
+    case: Case, X: Any, directory: Path | None
+) -> tuple[Outcome, list[warnings.WarningMessage]]:
     outcome = Outcome(case, "released")
+    ledger = None if directory is None else fuzz_ledger.open_ledger(case, directory)
+    entries = fuzz_ledger.entries(case, ledger)
+    refusals = REFUSALS + (BROKEN_LEDGER if case.ledger in fuzz_ledger.BROKEN else ())
+    estimator, failure = ESTIMATORS[case.estimator](**case.parameters, ledger=ledger), None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         with _kernels.kernels(case.kernels):
             try:
-                estimator = fit(case, X)
-            except REFUSALS as error:
+                fit(case, estimator, X)
+            except refusals as error:
+                failure = error
                 outcome.kind, outcome.message = "refused", chain(error)
                 outcome.defects += check_message(error)
+                outcome.defects += check_refusal(case, error, estimator)
             except Exception as error:
                 outcome.kind = "crashed"
                 outcome.defects.append(f"exception: {type(error).__name__}: {error}")
             else:
                 outcome.defects += _all(check_release(case, estimator))
                 outcome.defects += _all(check_use(case, estimator, X))
+    if outcome.kind != "crashed":
+        new = fuzz_ledger.entries(case, ledger)[len(entries) :]
+        about_values = re.match(fuzz_ledger.VALUES, outcome.message) is not None
+        outcome.defects += fuzz_ledger.check_ledger(case, new, failure, about_values)
+    outcome.message = outcome.message.replace(str(directory), "folder")
     return outcome, caught
 
 
@@ -625,14 +673,17 @@ def _all(defects: Iterator[str]) -> list[str]:
     return found
 
 
-def fit(case: Case, X: Any) -> Any:
-    """Return the fitted estimator."""
-    parameters = dict(case.parameters)
+def fit(case: Case, estimator: Any, X: Any) -> None:
+    """Fit the estimator, on a mean that was released before if the case says so."""
     if case.reuse:
-        known = {name: v for name, v in parameters.items() if _knows("DPFrechetMean", name)}
+        known = {
+            name: value
+            for name, value in estimator.get_params(deep=False).items()
+            if _knows("DPFrechetMean", name)
+        }
         mean = DPFrechetMean(**{**known, "budget_split": None}).fit(X, groups=case.groups)
-        parameters["mean"] = mean.release_
-    return ESTIMATORS[case.estimator](**parameters).fit(X, case.y, groups=case.groups)
+        estimator.set_params(mean=mean.release_)
+    estimator.fit(X, case.y, groups=case.groups)
 
 
 def fingerprint(X: Any) -> Any:
@@ -675,6 +726,16 @@ def check_message(error: BaseException) -> Iterator[str]:
         yield f"chained: {text}"
     elif "secret" in chain(error):
         yield f"leak: {chain(error)!r}"
+
+
+def check_refusal(case: Case, error: BaseException, estimator: Any) -> Iterator[str]:
+    """Nothing is left of a failed fit, and with "replace" no value makes one fail."""
+    learnt = {name for name in vars(estimator) if name.endswith("_")}
+    learnt -= {"n_features_in_", "feature_names_in_"}
+    if learnt:
+        yield f"refused: {sorted(learnt)} are there"
+    if case.invalid == "replace" and re.match("X must contain (?!square)", str(error)):
+        yield f"replace: {error}"
 
 
 def check_release(case: Case, fitted: Any) -> Iterator[str]:
@@ -751,7 +812,8 @@ def _check_account(case: Case, fitted: Any) -> Iterator[str]:
         ):
             yield "account: less than the sensitivity of the mean of a flat space"
     wanted = "group" if case.groups is not None else "record"
-    if report.unit != wanted or report.is_private:
+    private = fitted.random_state is None and fitted.mu < inf
+    if report.unit != wanted or report.is_private != private:
         yield "account: wrong unit, or a seeded fit that calls itself private"
 
 
@@ -762,7 +824,8 @@ def check_use(case: Case, fitted: Any, X: Any) -> Iterator[str]:
         try:
             out = getattr(fitted, name)(X)
         except Exception as error:
-            yield f"{name}: {type(error).__name__}: {error}"
+            if case.invalid == "raise" or not re.match(f"{fuzz_ledger.VALUES}|Complex", str(error)):
+                yield f"{name}: {type(error).__name__}: {error}"
             return
         if len(out) != case.n:
             yield f"{name}: {len(out)} rows for {case.n} records"
@@ -834,12 +897,21 @@ class Summary:
         self.cases += 1
         self.slowest = max(self.slowest, outcome.seconds)
         defective = "defective" if outcome.defects else outcome.kind
-        for axis in ("estimator", "space", "fault", "dtype", "container", "structure", "kernels"):
+        for axis in AXES:
             self.kinds[axis, getattr(case, axis), defective] += 1
         if outcome.kind == "refused":
             self.messages[template(outcome.message)] += 1
         for defect in outcome.defects:
             self.defects[template(defect)].append(case.number)
+
+    def merge(self, other: Summary) -> None:
+        self.cases += other.cases
+        self.seconds += other.seconds
+        self.slowest = max(self.slowest, other.slowest)
+        self.kinds.update(other.kinds)
+        self.messages.update(other.messages)
+        for defect, numbers in other.defects.items():
+            self.defects[defect].extend(numbers)
 
 
 def run_cases(
@@ -859,6 +931,40 @@ def run_cases(
     return summary
 
 
+def run_chunks(
+    numbers: range, seed: int, jobs: int, budget: float = inf, folder: Path | None = None
+) -> Summary:
+    """Run cases in chunks, `jobs` at a time; a `folder` keeps the finished ones."""
+    start, total, asked = time.perf_counter(), Summary(seed), 0
+    chunks = [numbers[i : i + CHUNK] for i in range(0, len(numbers), CHUNK)]
+
+    def run(chunk: range) -> tuple[Summary, bool]:
+        path = folder and folder / f"{seed}-{chunk.start}-{chunk.stop}.pickle"
+        if path and path.exists():
+            return pickle.loads(path.read_bytes()), False
+        left = budget - (time.perf_counter() - start)
+        summary = run_cases(chunk, seed, left, verbose=True) if left > 0 else Summary(seed)
+        if path and summary.cases == len(chunk):
+            path.write_bytes(pickle.dumps(summary))
+        return summary, True
+
+    if folder is not None:
+        folder.mkdir(exist_ok=True)
+    with ThreadPoolExecutor(jobs) as pool:
+        for future in as_completed([pool.submit(run, chunk) for chunk in chunks]):
+            summary, new = future.result()
+            total.merge(summary)
+            asked += summary.cases * new
+            rate = asked / (time.perf_counter() - start)
+            left = (len(numbers) - total.cases) / rate / 60 if rate else inf
+            print(
+                f"{total.cases:,} of {len(numbers):,} cases, {rate:.0f} per second, "
+                f"{len(total.defects)} kinds of defects, {left:.0f} min left",
+                flush=True,
+            )
+    return total
+
+
 # --- the page ------------------------------------------------------------------------------------
 
 
@@ -870,6 +976,9 @@ AXES = {
     "dtype": "Type",
     "container": "Container",
     "kernels": "Kernels",
+    "invalid": "Parameter invalid",
+    "noise": "Parameter noise",
+    "ledger": "Ledger",
 }
 OUTCOMES = ("released", "refused", "defective")
 
@@ -913,18 +1022,23 @@ def page(summary: Summary) -> str:
 
 CHECKS = """\
 A case is drawn from its number: estimator, space, size from 1 to 12, n from 0 to 300, radius and
-centre (public, private, ill-conditioned or wrong), μ from 1e-3 to ∞, mechanism, calibration,
-groups, threads, kernels; records at scales from 1e-30 to 1e30 with condition numbers to 1e15. Where
-polars is not installed its frames are pandas frames. It is a defect if
+centre (public, private, ill-conditioned or wrong), μ from 1e-3 to ∞, mechanism, calibration, noise,
+`invalid`, groups, threads, kernels, a ledger (rich, with just enough, poor, missing, damaged);
+records at scales from 1e-30 to 1e30 with condition numbers to 1e15. Where polars is not installed
+its frames are pandas frames. It is a defect if
 
-* anything but `ValueError`, `TypeError` or `ConvergenceError` is raised, the process dies, or a
-  fit takes more than 20 s;
+* anything but `ValueError`, `TypeError` or `ConvergenceError` is raised, or `OSError` for a broken
+  ledger, the process dies, or a fit takes more than 20 s;
 * a message has more than one sentence (but for a few of scikit-learn's, which its checks demand),
   speaks of neither a parameter nor the records, carries another error along, or has a digit that
   differs for other records with the same shape and the same kind of fault;
 * there is a warning of any kind;
 * a released number is not finite or not possible, a mean is not a point of the space, or a matrix
   is not exactly symmetric;
+* a release is not in its ledger, a fit that fails before it pays is charged, or one that fails for
+  the values of its records is not; without budget anything but `PrivacyBudgetError` tells of them;
+* with `invalid="replace"` a value is refused, or spoilt records end otherwise than clean ones;
+* anything is left of a failed fit;
 * the releases do not compose to μ, or state less than the sensitivity of the mean in flat space;
 * X has changed;
 * `transform` or `predict` fails, warns, or is not finite on the records that were fitted.
@@ -938,6 +1052,8 @@ def main() -> None:
     parser.add_argument("--case", type=int, help="run this case alone, and show it")
     parser.add_argument("--seconds", type=float, default=inf, help="stop after this time")
     parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
+    parser.add_argument("--state", type=Path, help="folder that keeps finished chunks")
     parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
     if arguments.case is not None:
@@ -946,7 +1062,9 @@ def main() -> None:
         print(f"{outcome.case}\n{outcome.kind} {outcome.message}\n{outcome.defects}")
         return
     numbers = range(arguments.first, arguments.first + arguments.cases)
-    summary = run_cases(numbers, arguments.seed, arguments.seconds, verbose=True)
+    summary = run_chunks(
+        numbers, arguments.seed, arguments.jobs, arguments.seconds, arguments.state
+    )
     if arguments.output is not None:
         arguments.output.write_text(page(summary), encoding="utf-8")
     else:
