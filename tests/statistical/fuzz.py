@@ -657,7 +657,10 @@ def _attempt(
                 outcome.defects += _all(check_use(case, estimator, X))
     if outcome.kind != "crashed":
         new = fuzz_ledger.entries(case, ledger)[len(entries) :]
-        about_values = re.match(fuzz_ledger.VALUES, outcome.message) is not None
+        values = fuzz_ledger.VALUES
+        if not (isinstance(X, np.ndarray) and X.dtype.kind == "c"):
+            values += "|Complex data not supported: X"  # one of a list, say
+        about_values = re.match(values, outcome.message) is not None
         outcome.defects += fuzz_ledger.check_ledger(case, new, failure, about_values)
     outcome.message = outcome.message.replace(str(directory), "folder")
     return outcome, caught
