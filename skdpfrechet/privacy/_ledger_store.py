@@ -10,7 +10,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -72,7 +72,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class PrivacyLedgerError(OSError):
-    """The file of a ledger cannot be used: locked, read-only, damaged, not a ledger, disk full.
+    """The file of a ledger cannot be used: locked, read-only, damaged, gone, no ledger, disk full.
 
     A spend that raises it must be taken as not made: nothing is released. It may be on record all
     the same if the disk failed at the very end.
@@ -141,6 +141,7 @@ def transaction(path: str) -> Iterator[sqlite3.Connection]:
         raise FileNotFoundError(
             f"there is no ledger at {path}; PrivacyLedger(path, budget=GDP(mu)) creates one."
         )
+    identity = os.stat(path)
     try:
         with _turn, closing(_connect(path)) as connection:
             _check_kind(connection, path)
@@ -150,6 +151,7 @@ def transaction(path: str) -> Iterator[sqlite3.Connection]:
                 _check_health(connection, path)
                 yield connection
                 connection.execute("COMMIT")
+                _check_place(path, identity)
             except BaseException:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
@@ -179,6 +181,14 @@ def _check_kind(connection: sqlite3.Connection, path: str) -> None:
             f"the ledger {path} must have format {VERSION}, got {version}; "
             "another version of skdpfrechet made it."
         )
+
+
+def _check_place(path: str, identity: os.stat_result) -> None:
+    """Refuse what was written to a file that lost its name meanwhile: nobody will read it again."""
+    with suppress(FileNotFoundError):
+        if os.path.samestat(os.stat(path), identity):
+            return
+    raise PrivacyLedgerError(f"the ledger {path} was deleted or replaced while it was in use.")
 
 
 def _make_durable(connection: sqlite3.Connection) -> None:
