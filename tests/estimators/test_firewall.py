@@ -6,6 +6,7 @@ differs between two data sets has passed by the mechanisms.
 
 import dataclasses
 import io
+import json
 import pickle
 import re
 import warnings
@@ -13,7 +14,7 @@ import warnings
 import numpy as np
 import pytest
 
-from skdpfrechet import DPFrechetMean, DPFrechetVariance
+from skdpfrechet import DPMDM, DPFrechetMean, DPFrechetVariance, DPPrincipalGeodesics
 from skdpfrechet.estimators import _private_mean
 from skdpfrechet.manifolds import Hyperbolic, SPDAffineInvariant, Sphere
 from skdpfrechet.mechanisms import (
@@ -127,6 +128,40 @@ def test_fitted_state_depends_on_the_data_through_mechanisms_only(
     assert repr(fits[0]) == repr(fits[1])
     assert str(fits[0].privacy_) == str(fits[1].privacy_)
     assert fits[0]._repr_html_().count("class") == fits[1]._repr_html_().count("class")
+
+
+def outputs(estimator):
+    """Return all that is shown, without the running numbers of scikit-learn's diagrams."""
+    html = re.sub(r"sk-(container|estimator)-id-\d+", "", estimator._repr_html_())
+    report = estimator.privacy_
+    texts = [repr(estimator), str(report), html, report._repr_html_(), json.dumps(report.to_dict())]
+    if hasattr(estimator, "confidence_region_"):
+        texts.append(json.dumps(estimator.confidence_region_.to_dict()))
+    return texts
+
+
+@pytest.mark.usefixtures("blind_mechanisms")
+@pytest.mark.parametrize("noise", ["float", "secure"])
+@pytest.mark.parametrize("estimator", [*ESTIMATORS, DPMDM, DPPrincipalGeodesics])
+@pytest.mark.parametrize(("make", "parameters"), SPACES)
+def test_nothing_that_is_shown_tells_data_sets_apart(make, parameters, estimator, noise):
+    """Two that are spread, and one of equal records, for which a solver is done at once."""
+    if noise == "secure":
+        pytest.importorskip("flint")
+        if parameters == {"manifold": "sphere", "center": NORTH}:
+            pytest.skip("the Riemannian Gaussian has no float-safe form")
+    radius = 0.7 if parameters["manifold"] == "sphere" else 2.0
+    spread = [make(np.random.default_rng(seed)) for seed in (0, 1)]
+    fits = [
+        estimator(radius=radius, mu=0.5, random_state=0, noise=noise, **parameters).fit(
+            X, np.arange(N) % 2
+        )
+        for X in (*spread, np.repeat(spread[0][:1], N, axis=0))
+    ]
+    shown = [outputs(fitted) for fitted in fits]
+    assert shown[0] == shown[1] == shown[2]
+    assert len({pickle.dumps(fitted) for fitted in fits}) == 1
+    assert not re.search(r"iter|residual|n_steps|elapsed|seconds", " ".join(vars(fits[0])))
 
 
 def test_the_walk_finds_a_planted_leak(monkeypatch):
