@@ -249,16 +249,19 @@ class PrivacyReport:
         ]
 
     def _rows(self) -> list[tuple[str, ...]]:
-        return [_COLUMNS] + [
-            (
-                release.statistic,
-                f"{release.mu:.4g}",
-                self._share(release),
-                f"{release.sensitivity:.4g}",
-                f"{release.noise_scale:.4g}",
-                release.mechanism,
-            )
-            for release in self.releases
+        return [
+            _COLUMNS,
+            *(
+                (
+                    release.statistic,
+                    f"{release.mu:.4g}",
+                    self._share(release),
+                    f"{release.sensitivity:.4g}",
+                    f"{release.noise_scale:.4g}",
+                    release.mechanism,
+                )
+                for release in self.releases
+            ),
         ]
 
     def _share(self, release: Release) -> str:
