@@ -84,7 +84,7 @@ class ConfidenceRegion:
             w = w - self.manifold.log_coords(self.foot, self.center)
         # Its own centre is in every region, also where rounding exceeds a covariance near 0.
         axes = tuple(range(-len(self.manifold.point_shape), 0))
-        at_center = np.asarray((points == self.center).all(axis=axes))
+        at_center = np.asarray((points == self.manifold.canonical(self.center)).all(axis=axes))
         return mahalanobis(np.where(at_center[..., None], 0.0, w), self.covariance)
 
     def contains(self, points: ArrayLike) -> Array:

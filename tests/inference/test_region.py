@@ -173,3 +173,12 @@ def test_a_degenerate_region_holds_its_centre():
         X = np.stack([a @ a.T] * 20)
         fit = DPFrechetMean("spd", radius=20.0, mu=np.inf).fit(X)
         assert fit.confidence_region_.contains(fit.mean_)
+
+
+def test_a_region_without_extent_holds_its_centre_whatever_the_rounding():
+    """Scaling a unit vector to length one again may change its last digits."""
+    centers = Sphere(1).canonical(np.random.default_rng(0).standard_normal((200, 2)))
+    assert any((Sphere(1).canonical(center) != center).any() for center in centers)
+    for center in centers:
+        region = ConfidenceRegion(Sphere(1), center, np.full((1, 1), 1e-37), 3.84, 0.95)
+        assert region.contains(center)
