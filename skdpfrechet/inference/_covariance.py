@@ -26,7 +26,14 @@ _BLOCK = 500_000  # entries of simulated matrices at a time: 4 MB in each interm
 
 def error_carrier(hessian: Array, n: int) -> Array:
     """Return B = ``2/√n Λ⁻¹``, with which ``B S Bᵀ`` is the sampling covariance of the mean."""
-    return np.asarray(2 / sqrt(n) * np.linalg.solve(hessian, np.eye(hessian.shape[-1])))
+    try:
+        inverse = np.linalg.solve(hessian, np.eye(hessian.shape[-1]))
+    except np.linalg.LinAlgError:
+        # Beside eigenvalues of 1e16 float64 loses the smallest: they are at least their rounding.
+        w, q = eigh(hessian)
+        w = np.maximum(w, np.finfo(float).eps * np.abs(w).max(axis=-1, keepdims=True))
+        inverse = (q / w[..., None, :]) @ np.swapaxes(q, -1, -2)
+    return np.asarray(2 / sqrt(n) * inverse)
 
 
 def into_chart(model: Manifold, origin: Array, point: Array, carrier: Array) -> Array:

@@ -7,7 +7,7 @@ from scipy.stats import chi2
 
 from skdpfrechet._numerics import unvecd
 from skdpfrechet.inference import MeanInference, MeanRelease
-from skdpfrechet.inference._covariance import repair_moment
+from skdpfrechet.inference._covariance import error_carrier, repair_moment
 from skdpfrechet.inference._mean import BOOTSTRAP_MAX_DIM
 from skdpfrechet.manifolds import Euclidean, SPDAffineInvariant
 from skdpfrechet.privacy import GDP
@@ -157,3 +157,17 @@ def test_chart_covariance_undoes_the_jacobian():
     np.testing.assert_allclose(
         chart.covariance_at_center, normal.covariance, rtol=1e-10, atol=1e-15
     )
+
+
+def test_regions_survive_a_ball_beyond_all_measure():
+    """Rounding of the Hessian's largest eigenvalue, 1e20, exceeds its smallest, 2."""
+    space = SPDAffineInvariant(2)
+    moment = 1e36 * np.array([[-0.4, 3.7, -1.4], [3.7, 5.2, 1.6], [-1.4, 1.6, -4.9]])
+    inference = make(
+        space, moment=moment, moment_scale=5e36, scale=2e17, reach=1e19, radius=1e19, in_chart=True
+    )
+    assert inference.region.contains(space.origin)
+    assert (inference.region.eigenvalues > 0).all()
+    assert_array_equal(error_carrier(np.zeros((1, 1)) + 4.0, 16), [[0.125]])
+    singular = np.diag([1e20, 0.0])
+    np.testing.assert_allclose(error_carrier(singular, 4), np.diag([1e-20, 1 / (2.0**-52 * 1e20)]))
