@@ -157,7 +157,8 @@ def interval_ends(
 ) -> tuple[Array, Array]:
     """Return the ends of `variance_interval` over arrays."""
     center, high = np.asarray(center, dtype=float), np.asarray(high, dtype=float)
-    half = t.ppf((1 + confidence_level) / 2, freedom) * np.asarray(standard_error, dtype=float)
+    with np.errstate(invalid="ignore"):  # one record: 0 times infinity, at a level next to 0
+        half = t.ppf((1 + confidence_level) / 2, freedom) * np.asarray(standard_error, dtype=float)
     lower, upper = center - half, center + half
     touches = (upper > 0) & (lower < high)  # written so that NaN gives the range
     return (

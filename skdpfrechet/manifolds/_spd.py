@@ -375,7 +375,12 @@ def _diagonal_part(a: Array) -> Array:
 
 def _sym_log(a: Array) -> Array:
     w, q = eigh(a)
-    return from_eigen(np.log(np.maximum(w, _TINY)), q)
+    logs = np.log(np.maximum(w, _TINY))
+    beyond = np.isinf(w).any(axis=-1, keepdims=True)  # entries may be finite where these are not
+    if beyond.any():
+        w, q = eigh(np.where(beyond[..., None], a / 256, a))
+        logs = np.log(np.maximum(w, _TINY)) + np.where(beyond, log(256), 0.0)
+    return from_eigen(logs, q)
 
 
 def _sym_exp(a: Array) -> Array:

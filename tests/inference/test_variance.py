@@ -70,3 +70,7 @@ def test_interval_outside_the_possible_range_becomes_the_range(center):
 def test_interval_of_few_records_is_students():
     low, high = variance_interval(1.0, 0.1, 0.95, high=9.0, freedom=4)
     assert high - low == pytest.approx(2 * 0.1 * 2.776445)  # t_{.975} with 4 degrees of freedom
+
+
+def test_interval_of_one_record_is_the_range_whatever_the_level():
+    assert variance_interval(1.0, np.inf, 1e-300, high=4.0) == (0.0, 4.0)

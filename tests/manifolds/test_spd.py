@@ -331,3 +331,14 @@ def test_saturation_caps_log_eigenvalues(rng):
     v = q @ np.diag([100.0, 1.0, -14.0]) @ q.T
     expected = q @ np.diag([15.0, 1.0, -14.0]) @ q.T
     assert_allclose(space.saturate(np.eye(3), (v + v.T) / 2), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [SPDAffineInvariant, SPDLogEuclidean])
+def test_logarithm_where_an_eigenvalue_is_beyond_float64(kind):
+    """All entries are below 1.7e308, the largest eigenvalue is 2.6e308; the other record stays."""
+    space, shape = kind(3), np.full((3, 3), 0.8) + 0.2 * np.eye(3)
+    both = np.stack([1e308 * shape, shape])
+    c = space.log_coords(np.eye(3), both)
+    assert_array_equal(c[1], space.log_coords(np.eye(3), shape[None])[0])
+    expected = c[1] + 308 * np.log(10) * space.log_coords(np.eye(3), np.e * np.eye(3))
+    assert_allclose(c[0], expected, rtol=1e-12)
