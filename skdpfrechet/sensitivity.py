@@ -186,10 +186,11 @@ def float_log_error(manifold: Manifold, radius: float, n: int) -> float:
 
     Notes
     -----
-    n rounding errors of the running sum, n·ε·r, plus the error of one logarithm. SPD,
-    affine-invariant: `float_log_cap`. Hyperbolic: the boost of a point at distance r from m0 by
-    another such point cancels to (d + 1)·ε·e^{2r}. Sphere: directions near the antipode lose
-    ε·tan r. Flat: the subtraction is one more term of the sum.
+    n rounding errors of the running sum, n·ε·r, plus the error of one logarithm. Means of blocks,
+    weighted and added, keep to that: a term passes at most n - 1 additions and three more
+    roundings, each of ε/2. SPD, affine-invariant: `float_log_cap`. Hyperbolic: the boost of a point
+    at distance r from m0 by another such point cancels to (d + 1)·ε·e^{2r}. Sphere: directions near
+    the antipode lose ε·tan r. Flat: the subtraction is one more term of the sum.
     """
     running_sum = n * _EPSILON * radius
     if isinstance(manifold, SPDAffineInvariant):

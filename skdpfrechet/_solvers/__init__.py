@@ -1,5 +1,6 @@
 """Non-private computations on records: the Fréchet mean, and moments at a given base point."""
 
+from skdpfrechet._solvers._blocks import Blocks, Total
 from skdpfrechet._solvers._frechet_mean import ConvergenceError, frechet_mean
 from skdpfrechet._solvers._moments import (
     exact_moment_sums,
@@ -8,11 +9,14 @@ from skdpfrechet._solvers._moments import (
     local_coordinates,
     second_moment,
 )
-from skdpfrechet._solvers._sample import Sample, enter_ball, enter_ball_unchecked, load
+from skdpfrechet._solvers._sample import Sample, Statistic, enter_ball, enter_ball_unchecked, load
 
 __all__ = [
+    "Blocks",
     "ConvergenceError",
     "Sample",
+    "Statistic",
+    "Total",
     "enter_ball",
     "enter_ball_unchecked",
     "exact_moment_sums",

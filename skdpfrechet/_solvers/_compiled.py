@@ -72,6 +72,10 @@ class CompiledSphere(Sample):
         mean, residual = mean.reshape(*batch, -1), residual.reshape(batch)
         return _redo(self, mean, residual, start, radius, tolerance, accept, max_iter)
 
+    def newton_problem(self, start: Array, radius: float) -> NewtonProblem:
+        """Return what Newton's method needs of the records of one sample."""
+        return _SphereProblem(self, start, radius)
+
     def squared_distances(self, base: Array) -> Array:
         d = _sphere.squared_distances(self._packed, self._bases(base), _kernels.n_threads())
         return d.reshape(self._points.shape[:-1])
@@ -96,6 +100,18 @@ class CompiledSphere(Sample):
         return np.broadcast_to(base, batch).reshape(-1, batch[-1])
 
 
+class _SphereProblem(NewtonProblem):
+    def __init__(self, sample: CompiledSphere, start: Array, radius: float) -> None:
+        super().__init__(sample.manifold, sample.points, start, radius)
+        self.packed = sample._packed
+
+    def evaluate(self, p: Array) -> tuple[Array, Array, Array]:
+        count, frame = self.packed.count, self.manifold.frame(p)  # row i is its i-th vector
+        sums = _sphere.log_sums(self.packed, p[None], True, _kernels.n_threads())
+        hessian = frame @ np.asarray(sums.hessian)[0] @ frame.T
+        return frame @ sums.log[0] / count, sums.squared_distance[0] / count / 2, hessian
+
+
 class CompiledHyperbolic(Sample):
     """Points of the hyperboloid, read as they lie."""
 
@@ -109,9 +125,12 @@ class CompiledHyperbolic(Sample):
         self, start: Array, radius: float, tolerance: float, accept: float, max_iter: int
     ) -> tuple[Array, Array]:
         """Return the Fréchet mean and its residual, as `frechet_mean` describes them."""
-        problem = _HyperbolicProblem(self, start, radius)
-        mean, residual = newton_mean(problem, tolerance, max_iter)
+        mean, residual = newton_mean(self.newton_problem(start, radius), tolerance, max_iter)
         return _redo(self, mean, residual, start, radius, tolerance, accept, max_iter)
+
+    def newton_problem(self, start: Array, radius: float) -> NewtonProblem:
+        """Return what Newton's method needs of the records."""
+        return _HyperbolicProblem(self, start, radius)
 
     def squared_distances(self, base: Array) -> Array:
         """Return ρ²(base, X_i), shape (n,)."""
@@ -202,24 +221,33 @@ class CompiledSPD(Sample):
         return _redo(self, mean, residual, start, radius, tolerance, accept, max_iter)
 
     def _quasi_newton_mean(self, tolerance: float, max_iter: int) -> tuple[Array, Array]:
-        packed, size, threads = self._packed, self.manifold.size, _kernels.n_threads()
+        size = self.manifold.size
         accuracy: _spd.Accuracy = "fast" if tolerance >= _spd_descent.FAST_FROM else "full"
         error = size**0.5 * allowed_error(accuracy, 1.0)
-        freedom = max(self.manifold.dim - 1, 1)
-
-        def evaluate(factor: Array, inverse: Array) -> tuple[Array, Array, Array]:
-            whitener, rotation = _whiten(factor)
-            sums = _spd.log_sums(packed, whitener, accuracy, threads)
-            gradient = np.swapaxes(rotation, -1, -2) @ sums.logs @ rotation / packed.count
-            excess = sums.spreads / packed.count / 12 / freedom
-            # x coth x - 1 = x²/3 + ... over pairs of eigenvalues, bent where it is large.
-            stiffness = 1 + excess / (1 + 0.15 * excess)
-            return gradient, sums.squares / packed.count / 2, stiffness
-
-        factor = np.linalg.cholesky(_spd_descent.arithmetic_means(packed))
+        factor = np.linalg.cholesky(_spd_descent.arithmetic_means(self._packed))
         inverse = np.linalg.solve(factor, np.broadcast_to(np.eye(size), factor.shape))
-        mean, residual = descend(evaluate, factor, inverse, max(tolerance - error, 0.0), max_iter)
+        mean, residual = descend(
+            lambda factor, _: self._log_means(factor, accuracy),
+            factor,
+            inverse,
+            max(tolerance - error, 0.0),
+            max_iter,
+        )
         return mean, residual + error
+
+    def log_means(self, factor: Array, inverse: Array) -> tuple[Array, ...]:
+        """Return what `descend` evaluates, of one sample."""
+        return tuple(value[0] for value in self._log_means(factor[None], "full"))
+
+    def _log_means(self, factor: Array, accuracy: _spd.Accuracy) -> tuple[Array, Array, Array]:
+        count, freedom = self._packed.count, max(self.manifold.dim - 1, 1)
+        whitener, rotation = _whiten(factor)
+        sums = _spd.log_sums(self._packed, whitener, accuracy, _kernels.n_threads())
+        gradient = np.swapaxes(rotation, -1, -2) @ sums.logs @ rotation / count
+        excess = sums.spreads / count / 12 / freedom
+        # x coth x - 1 = x²/3 + ... over pairs of eigenvalues, bent where it is large.
+        stiffness = 1 + excess / (1 + 0.15 * excess)
+        return gradient, sums.squares / count / 2, stiffness
 
     def squared_distances(self, base: Array) -> Array:
         """Return ρ²(base, X_i), shape (n,)."""

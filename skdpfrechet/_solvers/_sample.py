@@ -15,7 +15,7 @@ from skdpfrechet._solvers._moments import (
     second_moment,
 )
 from skdpfrechet._solvers._newton import NewtonProblem, newton_mean
-from skdpfrechet._solvers._spd import spd_mean
+from skdpfrechet._solvers._spd import log_means, spd_mean
 from skdpfrechet.manifolds import (
     FlatManifold,
     Hyperbolic,
@@ -24,6 +24,8 @@ from skdpfrechet.manifolds import (
     SPDAffineInvariant,
     Sphere,
 )
+
+Statistic = Callable[["Sample"], tuple[Array, ...]]
 
 
 def load(manifold: Manifold, points: Array) -> Sample:
@@ -149,8 +151,15 @@ class Sample:
             return self.manifold.chart_inverse(mean), np.zeros(mean.shape[:-1])
         if isinstance(self.manifold, SPDAffineInvariant):
             return spd_mean(self.points, start, tolerance, max_iter)
-        problem = NewtonProblem(self.manifold, self.points, start, radius)
-        return newton_mean(problem, tolerance, max_iter)
+        return newton_mean(self.newton_problem(start, radius), tolerance, max_iter)
+
+    def newton_problem(self, start: Array, radius: float) -> NewtonProblem:
+        """Return what Newton's method needs of the records."""
+        return NewtonProblem(self.manifold, self.points, start, radius)
+
+    def log_means(self, factor: Array, inverse: Array) -> tuple[Array, ...]:
+        """Return what `descend` evaluates, of one sample of SPD matrices."""
+        return log_means(inverse, self.points)
 
     def replaced(self, which: Array, points: Array) -> Sample:
         """Return the sample with others in place of the records numbered `which`."""
@@ -181,3 +190,11 @@ class Sample:
         is released there is carried to the latter by the function that is returned too.
         """
         return exact_second_moment_sum(self.coordinates(base, middle, radius), step), np.asarray
+
+    def average(self, statistic: Statistic) -> tuple[Array, ...]:
+        """Return the means over the records of one sample that `statistic` computes."""
+        return statistic(self)
+
+    def total(self, statistic: Statistic) -> tuple[Array, ...]:
+        """Return the sums over the records of one sample that `statistic` computes."""
+        return statistic(self)

@@ -30,7 +30,7 @@ def spd_mean(
     """Return mean and residual of each sample; the leading axes are independent problems."""
     root, inverse_root = sqrt_pair(np.broadcast_to(start, (*points.shape[:-3], *start.shape)))
     return descend(
-        lambda _, inverse: _evaluate(inverse, points), root, inverse_root, tolerance, max_iter
+        lambda _, inverse: log_means(inverse, points), root, inverse_root, tolerance, max_iter
     )
 
 
@@ -80,7 +80,7 @@ def descend(
     return symmetrize(best @ np.swapaxes(best, -1, -2)), best_residual
 
 
-def _evaluate(inverse: Array, points: Array) -> tuple[Array, Array, Array]:
+def log_means(inverse: Array, points: Array) -> tuple[Array, Array, Array]:
     """Return the mean log, half the mean squared distance and the mean stiffness.
 
     The stiffness is the trace of a record's Hessian of ½ρ² on traceless directions, per direction:
