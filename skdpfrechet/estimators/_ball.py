@@ -185,11 +185,11 @@ def settle(
     the centre from then on; beside true records of its group it has no weight.
     """
     if isinstance(ball, PublicBall):
-        return _enter(ball, records.points, codes, n)
+        return enter(ball, records.points, codes, n)
     nowhere = None
     if records.replaced is not None and ball.center is None and isinstance(manifold, Sphere):
         records, codes, nowhere = _without_center(records.points, records.replaced, codes, n)
-    wide = _enter(ball.outermost, records.points, codes, n)
+    wide = enter(ball.outermost, records.points, codes, n)
     found = find_ball(
         wide.local.model,
         _put(wide.sample.points, nowhere, np.zeros(manifold.point_shape)),
@@ -216,7 +216,7 @@ def settle(
             raise
         return replace(wide, releases=found.releases, notes=(NOT_USED,))
     # Outside the try: which ball it is must not depend on a record.
-    inner = _enter(tight, _put(points, nowhere, center), None, n)
+    inner = enter(tight, _put(points, nowhere, center), None, n)
     return replace(inner, releases=found.releases, notes=notes)
 
 
@@ -236,8 +236,8 @@ def _put(points: Array, rows: Array | None, point: Array) -> Array:
     return points if rows is None else np.where(rows[:, None], point, points)
 
 
-def _enter(ball: PublicBall, points: Array, codes: Array | None, n: int) -> Settled:
-    """Move points into a public ball; those of a group become one point there."""
+def enter(ball: PublicBall, points: Array, codes: Array | None, n: int) -> Settled:
+    """Return points, or one point for each group of them, as a sample in a public ball."""
     local = ball.local
     with np.errstate(all="ignore"):  # no overflow warning may tell that some record is far away
         cap = sensitivity.float_log_cap(local.model, ball.radius, n)

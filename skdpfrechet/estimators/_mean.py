@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import inf
 
 import numpy as np
@@ -9,15 +10,25 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from skdpfrechet import sensitivity
 from skdpfrechet._numerics import Array, clip_norm, symmetrize
+from skdpfrechet._solvers import Sample
 from skdpfrechet.estimators._base import _DPEstimator, fit_notes, fit_threads, make_report
 from skdpfrechet.estimators._budget import mean_shares, part
 from skdpfrechet.estimators._noise import release_second_moment
-from skdpfrechet.estimators._plan import BallProblem, FitPlan, pay, plan_fit, read_into_ball
+from skdpfrechet.estimators._plan import (
+    BallProblem,
+    FitPlan,
+    check_blocks,
+    pay,
+    plan_fit,
+    read_into_ball,
+)
 from skdpfrechet.estimators._private_mean import release_mean
 from skdpfrechet.estimators._records import look, real_numbers
 from skdpfrechet.inference import ConfidenceRegion, MeanInference, MeanRelease
 from skdpfrechet.mechanisms import RandomSource, SymmetricGaussian
 from skdpfrechet.privacy import GDP, Release
+
+_HESSIAN_ENTRIES = 2**20  # of the Hessians of single records, held together: 8 MB
 
 
 class DPFrechetMean(_DPEstimator):
@@ -198,9 +209,10 @@ class DPFrechetMean(_DPEstimator):
 
         Parameters
         ----------
-        X : array-like of shape ``(n_samples, *point_shape)``
+        X : array-like or dask array of shape ``(n_samples, *point_shape)``
             Records: ``(n, p, p)`` for SPD matrices, ``(n, d + 1)`` unit vectors for spheres,
-            ``(n, d)`` for Euclidean space.
+            ``(n, d)`` for Euclidean space. Dask arrays and large memory maps are read in blocks;
+            see the user guide.
         y : None
             Ignored.
         groups : array-like of shape (n_samples,), default=None
@@ -228,8 +240,9 @@ class DPFrechetMean(_DPEstimator):
 
     def _fit(self, X, groups):
         self._forget()
-        unread = look(self, X, reset=True)
+        unread = look(self, X, reset=True, blocks=True)
         plan = self._plan(unread.shape, groups)
+        check_blocks(self, plan, unread)
         notes = pay(self, plan.mu, plan.unit, plan.statistics)
         return self._release(plan, read_into_ball(self, plan, unread), notes)
 
@@ -382,8 +395,17 @@ def _release_spread(
 
 
 def _exact_hessian(problem: BallProblem, point: Array, middle: Array, radius: float) -> Array:
-    logs = problem.sample.coordinates(point, middle, radius)
-    return problem.local.model.mean_squared_distance_hessian(point, logs)
+    (hessian,) = problem.sample.average(partial(_mean_hessian, point, middle, radius))
+    return hessian
+
+
+def _mean_hessian(point: Array, middle: Array, radius: float, sample: Sample) -> tuple[Array]:
+    logs = sample.coordinates(point, middle, radius)
+    n, dim = logs.shape
+    step = max(1, _HESSIAN_ENTRIES // dim**2)
+    parts = [logs[start : start + step] for start in range(0, n, step)]
+    hessians = [sample.manifold.mean_squared_distance_hessian(point, part) for part in parts]
+    return (np.average(hessians, axis=0, weights=[len(part) for part in parts]),)
 
 
 def _release_spread_paper(

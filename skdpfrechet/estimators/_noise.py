@@ -7,6 +7,8 @@ the scale of its noise, both in units of the mean.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from math import inf, nextafter
 
 import numpy as np
@@ -99,22 +101,31 @@ def release_second_moment(
 
 
 def release_moment_curve(
-    y: Array, half: float, width: float, both: bool, budget: float, secure: bool, rng: RandomSource
+    sample: Sample,
+    values: Callable[[Sample], Array],
+    half: float,
+    width: float,
+    both: bool,
+    budget: float,
+    secure: bool,
+    rng: RandomSource,
 ) -> tuple[Array, float, float]:
     """Release the mean of ``(y, c y²)``, c the `MOMENT_CURVE_CONSTANT` over `half`, |y| ≤ `half`.
 
-    `width` is the sensitivity `sensitivity.variance`; only the first of the two unless `both`.
+    ``y = values(sample)``, one number for each record. `width` is the sensitivity
+    `sensitivity.variance`; only the first of the two unless `both`.
     """
     curvature = sensitivity.MOMENT_CURVE_CONSTANT / half
     if not secure:
         noise = Gaussian.calibrate(width, GDP(budget))
-        curve = np.array([y.mean(), curvature * (y * y).mean()])
+        first, second = sample.average(partial(_moments, values))
+        curve = np.array([first, curvature * second])
         return noise.release(curve if both else curve[:1], rng), width, noise.sigma
-    n = len(y)
+    n = sample.n
     step = exact_step(half, n, 2)
     scale = sensitivity.on_grid(n * width, 1, 0.0)  # rounded y stay within ±half
     sigma = Gaussian.calibrate(scale, GDP(budget)).sigma
-    first, second = exact_moment_sums(y, half, step)
+    first, second = sample.total(partial(_exact_moments, values, half, step))
     # The sums lie on the grids of step and step², so the curve needs no further rounding.
     released = Gaussian(sigma, Grid(step, 1)).release(np.array([first]), rng)
     if both:
@@ -122,6 +133,18 @@ def release_moment_curve(
         square = Gaussian(sigma_second, Grid(step**2, 1)).release(np.array([second]), rng)
         released = np.append(released, curvature * square)
     return released / n, scale / n, sigma / n
+
+
+def _moments(values: Callable[[Sample], Array], sample: Sample) -> tuple[Array, Array]:
+    y = values(sample)
+    return y.mean(), (y * y).mean()
+
+
+def _exact_moments(
+    values: Callable[[Sample], Array], half: float, step: float, sample: Sample
+) -> tuple[Array, Array]:
+    first, second = exact_moment_sums(values(sample), half, step)
+    return np.asarray(first), np.asarray(second)
 
 
 def _per_record(noise: Gaussian, scale: float, n: int) -> tuple[float, float]:

@@ -22,7 +22,9 @@ from skdpfrechet.estimators._ball import (
     settle,
     settle_unchecked,
 )
+from skdpfrechet.estimators._blocks import Reader, read_blocks
 from skdpfrechet.estimators._budget import SMALLEST_MU, part
+from skdpfrechet.estimators._dask import is_dask
 from skdpfrechet.estimators._groups import check_groups
 from skdpfrechet.estimators._mechanisms import make_generator, rebuild, resolve_mechanism
 from skdpfrechet.estimators._noise import FLOAT_SAFE, resolve_noise
@@ -125,6 +127,20 @@ def plan_fit(estimator, shape: tuple[int, ...], groups) -> FitPlan:
     )
 
 
+def check_blocks(estimator, plan: FitPlan, unread: Unread) -> None:
+    """Raise if the fit needs records in memory that are not to be held there."""
+    if is_dask(unread.data) and not _fits_blocks(estimator, plan):
+        raise ValueError(
+            "X must be in memory for a private ball, groups or calibration='paper', got a dask "
+            "array; X.compute() loads it."
+        )
+
+
+def _fits_blocks(estimator, plan: FitPlan) -> bool:
+    public = isinstance(plan.ball, PublicBall) and plan.codes is None
+    return public and estimator.calibration == "sharp"
+
+
 def pay(estimator, mu: float, unit: str, statistics: list[str]) -> tuple[str, ...]:
     """Charge the estimator's ledger for the fit, if it has one; return what the report says of it.
 
@@ -144,7 +160,16 @@ def read(estimator, plan: FitPlan, unread: Unread) -> Records:
 
 
 def read_into_ball(estimator, plan: FitPlan, unread: Unread) -> BallProblem:
-    """Do what `read` and `enter` do, in a single pass over the records where that is possible."""
+    """Do what `read` and `enter` do, in a single pass over the records where that is possible.
+
+    Records too large for memory are not read here, but by every pass of the fit.
+    """
+    if unread.large and _fits_blocks(estimator, plan):
+        ball = plan.ball.outermost
+        replace = estimator.invalid == "replace"
+        reader = Reader(plan.manifold, ball, plan.n, replace, unread.typed)
+        blocks = read_blocks(reader, unread)
+        return _problem(plan, Settled(ball.center, ball.radius, ball.local, blocks))
     points, epsilon = unread.numbers(replace=estimator.invalid == "replace")
     settled = settle_unchecked(plan.ball, points, plan.codes, plan.n)
     if settled is None:

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from skdpfrechet._numerics import Array, eigh
 from skdpfrechet.estimators._base import _DPEstimator, fit_threads
 from skdpfrechet.estimators._mean import DPFrechetMean
-from skdpfrechet.estimators._plan import pay, read_into_ball
+from skdpfrechet.estimators._plan import check_blocks, pay, read_into_ball
 from skdpfrechet.estimators._records import look, real_numbers
 from skdpfrechet.inference import MeanInference
 from skdpfrechet.manifolds import resolve_manifold
@@ -199,7 +199,7 @@ class DPPrincipalGeodesics(_DPEstimator):
 
     def _fit(self, X, groups):
         self._forget()
-        unread = look(self, X, reset=True)
+        unread = look(self, X, reset=True, blocks=True)
         manifold = resolve_manifold(self.manifold, unread.shape[1:])
         k = _check_n_components(self.n_components, manifold.dim)
         mean = DPFrechetMean(
@@ -218,6 +218,7 @@ class DPPrincipalGeodesics(_DPEstimator):
             invalid=self.invalid,
         )
         plan = mean._plan(unread.shape, groups)
+        check_blocks(mean, plan, unread)
         notes = pay(self, plan.mu, plan.unit, plan.statistics)
         mean._release(plan, read_into_ball(mean, plan, unread), notes)
         inference = mean._inference

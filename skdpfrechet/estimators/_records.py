@@ -19,8 +19,11 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data
 
 from skdpfrechet._numerics import Array, all_finite
+from skdpfrechet.estimators._dask import check_dask, is_dask
 from skdpfrechet.manifolds import Manifold
 from skdpfrechet.manifolds._resolve import point_ndim
+
+LARGE = 2**25  # numbers of a memory map from which it is read in blocks: 256 MB
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,11 +31,13 @@ class Unread:
     """Records of the right shape, of which no value was looked at.
 
     `typed` says that they came as numbers of one type, which is public. That of a list, an array of
-    objects or a data frame may depend on their values.
+    objects or a data frame may depend on their values. `large` says that they are better not held
+    in memory together.
     """
 
     data: Any
     typed: bool
+    large: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -62,21 +67,31 @@ class Records:
         return Records(self.points[rows], None if self.replaced is None else self.replaced[rows])
 
 
-def look(estimator, X, *, reset: bool) -> Unread:
-    """Check the shape and the type of X, and set or check the number and names of its columns."""
+def look(estimator, X, *, reset: bool, blocks: bool = False) -> Unread:
+    """Check the shape and the type of X, and set or check the number and names of its columns.
+
+    `blocks` says that the estimator can do without all records in memory.
+    """
     if issparse(X):
         raise TypeError("X must be a dense array, got a sparse one; X.toarray() makes it dense.")
     ndim = point_ndim(estimator.manifold)
-    is_frame = hasattr(X, "iloc") or hasattr(X, "__dataframe__")
-    is_array = isinstance(X, np.ndarray)
-    data = X if is_frame else _as_array(X)
+    chunked = is_dask(X)
+    if chunked and not blocks:
+        raise TypeError(
+            f"X must be an array in memory for this method of {type(estimator).__name__}, got a "
+            "collection of dask; X.compute() loads it, X.map_blocks applies a method to its chunks."
+        )
+    is_frame = not chunked and (hasattr(X, "iloc") or hasattr(X, "__dataframe__"))
+    is_array = chunked or isinstance(X, np.ndarray)
+    large = chunked or (blocks and isinstance(X, np.memmap) and X.size >= LARGE)
+    data = check_dask(X) if chunked else X if is_frame else _as_array(X)
     if is_array and data.dtype.kind == "c":
         raise ValueError(_COMPLEX)
     _check_shape(estimator, tuple(np.shape(data)), ndim)
     validate_data(estimator, data, reset=reset, skip_check_array=True, ensure_2d=ndim == 1)
     if ndim == 2:
         _check_size(estimator, np.shape(data)[1], reset)
-    return Unread(data, is_array and data.dtype.kind in "buif")
+    return Unread(data, is_array and data.dtype.kind in "buif", large)
 
 
 def _as_array(X) -> Array:

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from math import inf, sqrt
 
 import numpy as np
 
 from skdpfrechet import sensitivity
 from skdpfrechet._numerics import Array
+from skdpfrechet._solvers import Sample
 from skdpfrechet.estimators._ball import is_private
 from skdpfrechet.estimators._base import _DPEstimator, fit_notes, fit_threads, make_report
 from skdpfrechet.estimators._budget import part, variance_shares
 from skdpfrechet.estimators._mechanisms import rebuild
 from skdpfrechet.estimators._noise import release_moment_curve
-from skdpfrechet.estimators._plan import BallProblem, FitPlan, pay, plan_fit, read_into_ball
+from skdpfrechet.estimators._plan import (
+    BallProblem,
+    FitPlan,
+    check_blocks,
+    pay,
+    plan_fit,
+    read_into_ball,
+)
 from skdpfrechet.estimators._private_mean import release_mean
 from skdpfrechet.estimators._records import look
 from skdpfrechet.inference import (
@@ -188,7 +198,7 @@ class DPFrechetVariance(_DPEstimator):
 
         Parameters
         ----------
-        X : array-like of shape ``(n_samples, *point_shape)``
+        X : array-like or dask array of shape ``(n_samples, *point_shape)``
             Records, as for `DPFrechetMean`.
         y : None
             Ignored.
@@ -217,8 +227,9 @@ class DPFrechetVariance(_DPEstimator):
 
     def _fit(self, X, groups):
         self._forget()
-        unread = look(self, X, reset=True)
+        unread = look(self, X, reset=True, blocks=True)
         plan = self._plan(unread.shape, groups)
+        check_blocks(self, plan, unread)
         notes = pay(self, plan.mu, plan.unit, plan.statistics)
         return self._release(plan, read_into_ball(self, plan, unread), notes)
 
@@ -312,14 +323,29 @@ def _check_reuse(plan: FitPlan, release: MeanRelease) -> None:
         )
 
 
-def _squared_distances(problem: BallProblem, base: Array) -> tuple[Array, float, float, float]:
-    """Return the squared distances clipped to their public range, the range, and D."""
-    model, origin = problem.local.model, problem.local.origin
-    distance = min(float(model.dist(origin, base)), problem.radius)
-    low, high = sensitivity.squared_distance_range(problem.radius, distance)
+def _public_range(problem: BallProblem, base: Array) -> tuple[float, float, float]:
+    """Return the range of squared distances to `base`, and D."""
+    distance = min(float(problem.local.model.dist(problem.local.origin, base)), problem.radius)
+    return *sensitivity.squared_distance_range(problem.radius, distance), distance
+
+
+def _squared_distances(base: Array, low: float, high: float, sample: Sample) -> Array:
+    """Return the squared distances to `base` clipped to their public range."""
     with np.errstate(all="ignore"):
-        y = problem.sample.squared_distances(base)
-    return np.clip(np.where(np.isnan(y), low, y), low, high), low, high, distance
+        y = sample.squared_distances(base)
+    return np.clip(np.where(np.isnan(y), low, y), low, high)
+
+
+def _centred(distances: Callable[[Sample], Array], middle: float, sample: Sample) -> Array:
+    return distances(sample) - middle
+
+
+def _mean(values: Callable[[Sample], Array], sample: Sample) -> tuple[Array]:
+    return (values(sample).mean(),)
+
+
+def _mean_square(values: Callable[[Sample], Array], sample: Sample) -> tuple[Array]:
+    return ((values(sample) ** 2).mean(),)
 
 
 def _release_variance(
@@ -333,15 +359,24 @@ def _release_variance(
 ) -> tuple[VarianceRelease, list[Release]]:
     """Release the first two moments of the squared distances by one query on their curve."""
     n = problem.n
-    y, low, high, distance = _squared_distances(problem, base)
+    sample, (low, high, distance) = problem.sample, _public_range(problem, base)
+    distances = partial(_squared_distances, base, low, high)
     middle, half = (low + high) / 2, (high - low) / 2
     budget = part(mu, shares["variance"])
     width = sensitivity.variance(problem.radius, distance, n)
     released, width, sigma = release_moment_curve(
-        y - middle, half, width, level is not None, budget, problem.secure, rng
+        sample,
+        partial(_centred, distances, middle),
+        half,
+        width,
+        level is not None,
+        budget,
+        problem.secure,
+        rng,
     )
-    # Without noise the moments are taken directly: from the middle of a wide range they cancel.
-    mean = float(y.mean()) if mu == inf else middle + float(released[0])
+    mean = middle + float(released[0])
+    if mu == inf:  # taken directly: from the middle of a wide range moments cancel
+        mean = float(sample.average(partial(_mean, distances))[0])
     row = Release("variance", budget, width, sigma, "gaussian")
     bias, bias_variance = _bias(problem, release, base)
     error, freedom = None, inf
@@ -349,7 +384,8 @@ def _release_variance(
         error = inf  # the squared distances of one record, or of two from their mean, do not spread
     elif level is not None:
         if mu == inf:
-            spread = float(y.var())
+            centred = partial(_centred, distances, mean)
+            spread = float(sample.average(partial(_mean_square, centred))[0])
         else:
             second = float(released[1]) * half / sensitivity.MOMENT_CURVE_CONSTANT
             spread = squared_distance_spread(mean, second, sigma, low, high)
@@ -383,7 +419,8 @@ def _release_variance_paper(
 ) -> tuple[VarianceRelease, list[Release]]:
     """Release the mean and, by a query of its own, the variance of the squared distances."""
     n = problem.n
-    y, _, high, _ = _squared_distances(problem, base)
+    low, high, _ = _public_range(problem, base)
+    y = _squared_distances(base, low, high, problem.sample)
     budget = part(mu, shares["variance"])
     width = sensitivity.variance_paper(problem.radius, n)
     noise = Gaussian.calibrate(width, GDP(budget))

@@ -51,9 +51,8 @@ def test_catches_distances_to_a_mean_outside_the_ball(monkeypatch):
     """Squared distances to a far point vary more than the range to a point of the ball."""
     far = MeanRelease(PLANE, np.array([2.2, 0.0]), np.zeros(2), 0.1, "wrapped-gaussian", GDP(1.0))
 
-    def unprojected(problem, base):
-        y = ((problem.sample.points - far.point) ** 2).sum(axis=1)
-        return y, 0.0, 4 * problem.radius**2, problem.radius
+    def unprojected(base, low, high, sample):
+        return ((sample.points - far.point) ** 2).sum(axis=1)
 
     monkeypatch.setattr(_variance, "_squared_distances", unprojected)
     near = np.tile([1.0, 0.0], (16, 1))
