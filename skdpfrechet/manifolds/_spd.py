@@ -152,10 +152,10 @@ class SPDAffineInvariant(_SPD):
 
     def log(self, p: Array, q: Array) -> Array:
         root, inverse_root = sqrt_pair(p)
-        return _congruence(root, _sym_log(_congruence(inverse_root, q)))
+        return _congruence(root, _log_congruence(inverse_root, q))
 
     def log_coords(self, p: Array, q: Array) -> Array:
-        return vecd(_sym_log(_congruence(sqrt_pair(p)[1], q)))
+        return vecd(_log_congruence(sqrt_pair(p)[1], q))
 
     def inner(self, p: Array, u: Array, v: Array) -> Array:
         return np.asarray((self.coords(p, u) * self.coords(p, v)).sum(axis=-1))
@@ -373,10 +373,22 @@ def _diagonal_part(a: Array) -> Array:
     return np.asarray(a * np.eye(a.shape[-1]))
 
 
+def _log_congruence(a: Array, x: Array) -> Array:
+    """Return ``log(a x aᵀ)``, also where that product is beyond float64 but x is not."""
+    product = _congruence(a, x)
+    beyond = ~np.isfinite(product).all(axis=(-2, -1), keepdims=True) & np.isfinite(x)
+    if not beyond.any():
+        return _sym_log(product)
+    result = _sym_log(_congruence(a, np.where(beyond, x * 2.0**-500, x)))
+    return np.asarray(result + np.where(beyond, 500 * log(2), 0.0) * np.eye(x.shape[-1]))
+
+
 def _sym_log(a: Array) -> Array:
     w, q = eigh(a)
     logs = np.log(np.maximum(w, _TINY))
-    beyond = np.isinf(w).any(axis=-1, keepdims=True)  # entries may be finite where these are not
+    beyond = np.asarray(
+        np.isinf(w).any(axis=-1, keepdims=True)
+    )  # entries may be finite where these are not
     if beyond.any():
         w, q = eigh(np.where(beyond[..., None], a / 256, a))
         logs = np.log(np.maximum(w, _TINY)) + np.where(beyond, log(256), 0.0)

@@ -342,3 +342,15 @@ def test_logarithm_where_an_eigenvalue_is_beyond_float64(kind):
     assert_array_equal(c[1], space.log_coords(np.eye(3), shape[None])[0])
     expected = c[1] + 308 * np.log(10) * space.log_coords(np.eye(3), np.e * np.eye(3))
     assert_allclose(c[0], expected, rtol=1e-12)
+
+
+def test_logarithm_where_the_whitened_matrix_is_beyond_float64(rng):
+    space, x = SPDAffineInvariant(3), covariances(rng, size=3)
+    p = 1e-9 * covariances(rng, size=3)
+    with np.errstate(all="ignore"):
+        c = space.log_coords(p, np.stack([1e303 * x, x]))
+        v = space.log(p, np.stack([1e303 * x, x]))
+    assert_array_equal(c[1], space.log_coords(p, x[None])[0])
+    expected = c[1] + 303 * np.log(10) * space.log_coords(np.eye(3), np.e * np.eye(3))
+    assert_allclose(c[0], expected, rtol=1e-11)
+    assert_allclose(space.coords(p, v[0]), expected, rtol=1e-9)
