@@ -178,6 +178,8 @@ def sqrt_pair(a: Array) -> tuple[Array, Array]:
     if a.ndim == 2 and (a == identity(len(a))).all():  # most calls of a fit with few records
         return a, a
     w, q = eigh(a)
+    if (w <= 0).any():  # of a positive definite matrix: lost in the rounding of the largest
+        w = np.where(w <= 0, np.finfo(float).eps * w[..., -1:], w)
     root = np.sqrt(w)
     return from_eigen(root, q), from_eigen(1 / root, q)
 

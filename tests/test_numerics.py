@@ -337,3 +337,10 @@ def test_eigvalsh_gives_the_eigenvalues_of_eigh(size):
     w = eigvalsh(a)
     assert np.isnan(w[2]).all()
     np.testing.assert_array_equal(np.isfinite(np.delete(w, 2, axis=0)), True)
+
+
+def test_root_of_a_matrix_that_rounding_made_indefinite():
+    a = np.array([[1.0, 1.0 + 1e-15, 0.0], [1.0 + 1e-15, 1.0, 0.0], [0.0, 0.0, 3.0]])
+    root, inverse = sqrt_pair(a)
+    assert_allclose(root @ root, a, atol=1e-14)
+    assert np.isfinite(inverse).all()

@@ -11,6 +11,7 @@ import numpy as np
 from skdpfrechet import _kernels
 from skdpfrechet._numerics import (
     Array,
+    clip_eigenvalues,
     clip_norm,
     eigh,
     eigvalsh,
@@ -28,7 +29,7 @@ from skdpfrechet.manifolds._flat import FlatManifold
 
 ASYMMETRY_TOLERANCE = 1e-8
 MAX_LOG_EIGENVALUE = 15.0  # e^{±15}: condition 1e13, still positive definite in float64
-_TINY = np.finfo(float).tiny
+_TINY, _EPSILON = np.finfo(float).tiny, np.finfo(float).eps
 LARGEST_KERNEL = 64  # rows up to which there are compiled kernels
 _HALVINGS = 50  # e^15 / 2^50 = 3e-9: a matrix that is diagonal in all but name
 
@@ -285,6 +286,18 @@ class SPDLogCholesky(_SPD, FlatManifold):
     """
 
     def chart(self, points: Array) -> Array:
+        x = self._chart(points)
+        lost = np.asarray(np.isnan(x).any(axis=-1) & np.isfinite(points).all(axis=(-2, -1)))
+        if lost.any():
+            # Positive definite by other roundings: several small pivots make the next inaccurate.
+            largest = np.abs(points[lost]).max(axis=(-2, -1), keepdims=True)
+            shape, floor = points[lost] / np.maximum(largest, _TINY), 1e3 * self.size * _EPSILON
+            almost = (eigvalsh(shape)[..., :1] > -floor) & (largest[..., 0] > 0)
+            repaired = self._chart(largest * clip_eigenvalues(shape, floor, np.inf))
+            x[lost] = np.where(almost, repaired, np.nan)
+        return x
+
+    def _chart(self, points: Array) -> Array:
         if self._has_kernels(points):
             from skdpfrechet._kernels._cholesky import log_cholesky_chart
 

@@ -354,3 +354,17 @@ def test_logarithm_where_the_whitened_matrix_is_beyond_float64(rng):
     expected = c[1] + 303 * np.log(10) * space.log_coords(np.eye(3), np.e * np.eye(3))
     assert_allclose(c[0], expected, rtol=1e-11)
     assert_allclose(space.coords(p, v[0]), expected, rtol=1e-9)
+
+
+def test_log_cholesky_of_a_matrix_that_rounding_made_indefinite(rng):
+    space, x = SPDLogCholesky(12), rng.standard_normal((12, 11))
+    singular = (x @ x.T + (x @ x.T).T) / 2
+    w, q = np.linalg.eigh(singular)
+    w[0] = -1e-16 * w[-1]  # what positive eigenvalues may look like after a congruence
+    broken = (q * w) @ q.T
+    both = np.stack([(broken + broken.T) / 2, covariances(rng, size=12)])
+    c = space.chart(both)
+    assert np.isfinite(c).all()
+    assert_array_equal(c[1], space.chart(both[1:])[0])
+    assert_allclose(space.chart_inverse(c)[0], both[0], atol=1e-9 * w[-1])
+    assert np.isfinite(space.chart(both[0])).all()
