@@ -38,7 +38,7 @@ def check_dask(X: Any) -> Any:
 
 def total(X: Any, read: Callable[[Any], Sample]) -> Total:
     """Return what sums a statistic over the chunks of X, computed where dask computes them."""
-    from dask import delayed
+    from dask.delayed import delayed
 
     counts = X.chunks[0]
     chunks = [
