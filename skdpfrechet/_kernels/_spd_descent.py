@@ -374,9 +374,10 @@ def unpack(packed: Packed) -> Array:
 
 def arithmetic_means(packed: Packed) -> Array:
     """Return the arithmetic means, shape (R, p, p)."""
-    lanes = packed.count - (packed.blocks.shape[1] - 1) * LANES
-    total = packed.blocks[:, :-1].sum(axis=(1, 3)) + packed.blocks[:, -1, :, :lanes].sum(axis=-1)
-    return _square(total / packed.count, packed.size)
+    means = np.empty((len(packed.blocks), packed.size, packed.size))
+    for blocks, mean in zip(packed.blocks, means, strict=True):
+        arithmetic_mean(blocks, packed.count, mean)
+    return means
 
 
 def _square(triangles: Array, size: int) -> Array:

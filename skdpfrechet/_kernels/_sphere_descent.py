@@ -11,6 +11,7 @@ from skdpfrechet._kernels._compile import kernel
 from skdpfrechet._kernels._small import cholesky, copy_vector, specialize
 from skdpfrechet._kernels._sphere import _HESSIAN, Packed, _pieces, block_kernel, log_sums
 from skdpfrechet._kernels._threads import run_segments
+from skdpfrechet._kernels._vector import LANES, horizontal_sum, load, store
 from skdpfrechet._numerics import Array, angle_between
 
 PATIENCE = 3  # passes without a smaller residual after which rounding is taken to have stopped us
@@ -104,22 +105,42 @@ def norm(v):
 def extrinsic_mean(values, count, replication, out):
     """Write the normalised arithmetic mean of packed points; False where it vanishes."""
     size = len(out)
-    blocks = (count + 7) // 8
+    blocks = (count + LANES - 1) // LANES
+    totals = np.zeros(size * LANES)
+    first = replication * blocks * size * LANES
+    last = first + (blocks - 1) * size * LANES
+    for at in range(first, last, size * LANES):
+        for j in range(0, size * LANES, LANES):
+            store(totals, j, load(totals, j) + load(values, at + j))
     for j in range(size):
-        out[j] = 0.0
-    for k in range(blocks):
-        at = (replication * blocks + k) * size * 8
-        for j in range(size):
-            total = 0.0
-            for lane in range(min(8, count - k * 8)):
-                total += values[at + j * 8 + lane]
-            out[j] += total
+        total = horizontal_sum(load(totals, j * LANES))
+        for lane in range(count - (blocks - 1) * LANES):  # the last block is filled up
+            total += values[last + j * LANES + lane]
+        out[j] = total
     length = norm(out)
     if not length > 1e-6 * count:
         return False
     for j in range(size):
         out[j] /= length
     return True
+
+
+@kernel
+def row_means(values, count, out):
+    """Write the arithmetic means of consecutive points that lie row by row, `count` each."""
+    replications, size = out.shape
+    whole = size // LANES * LANES
+    totals = np.empty(size)
+    for r in range(replications):
+        for j in range(size):
+            totals[j] = 0.0
+        for i in range(r * count, (r + 1) * count):
+            for j in range(0, whole, LANES):
+                store(totals, j, load(totals, j) + load(values, i * size + j))
+            for j in range(whole, size):
+                totals[j] += values[i * size + j]
+        for j in range(size):
+            out[r, j] = totals[j] / count
 
 
 def _descend(
@@ -251,9 +272,8 @@ def quasi_newton_mean(
     The Hessian's average over directions scales the first guess; vectors are carried along each
     step by parallel transport. Steps that do not help are halved, so samples do not wait on others.
     """
-    size = packed.size
-    points = packed.values.reshape(packed.replications, packed.count, size)
-    base = points.mean(axis=1)
+    base = np.empty((packed.replications, packed.size))
+    row_means(packed.values, packed.count, base)
     base /= np.maximum(np.linalg.norm(base, axis=-1, keepdims=True), 1e-300)
     gradient, square, stiffness = _evaluate(packed, base, n_jobs)
     residual = np.linalg.norm(gradient, axis=-1)
