@@ -7,7 +7,7 @@ from math import cos
 import numpy as np
 
 from skdpfrechet._kernels._compile import kernel
-from skdpfrechet._kernels._sphere import _BLOCKED, Packed, _pieces
+from skdpfrechet._kernels._sphere import _BLOCKED, Packed, _any_greater, _pieces
 from skdpfrechet._kernels._threads import run_segments
 from skdpfrechet._kernels._transpose import transpose_eight
 from skdpfrechet._kernels._vector import (
@@ -52,7 +52,7 @@ def enter(points: Array, center: Array, radius: float, n_jobs: int) -> tuple[Pac
     blocked = size <= _BLOCKED
     blocks = -(-count // LANES)
     values = empty_vectors(blocks * size * LANES) if blocked else flat
-    outside = np.empty(blocks * LANES, dtype=np.bool_)
+    outside = np.zeros(blocks * LANES, dtype=np.bool_)
     segments, _ = _pieces(1, count, size)
     certified = np.empty(segments, dtype=np.bool_)
     least = cos(radius) + MARGIN
@@ -94,9 +94,11 @@ def _enter_blocks(points, center, least, count, segments, first, last, values, o
             error = vsqrt(square) - 1.0
             error = vmax(error, -error)
             other = select_greater(splat(ROUNDING), error, other, one)  # also where it is NaN
-            store(lanes, 0, select_greater(cosine, splat(least), zero, one))
-            for lane in range(8):
-                outside[8 * k + lane] = lanes[lane] > 0.5
+            far = select_greater(cosine, splat(least), zero, one)
+            if _any_greater(far, zero):
+                store(lanes, 0, far)
+                for lane in range(8):
+                    outside[8 * k + lane] = lanes[lane] > 0.5
         certified[segment] = horizontal_sum(other) == 0.0
 
 

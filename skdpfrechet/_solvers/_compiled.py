@@ -27,6 +27,7 @@ from skdpfrechet._solvers._spd import descend
 from skdpfrechet.manifolds import Hyperbolic, Localization, SPDAffineInvariant, Sphere
 
 MARGIN = 1e-6  # relative: nearer to the boundary than this, the reference decides
+FEW = 32  # records up to which the reference, which decides in the end, is asked at once
 
 
 class CompiledSphere(Sample):
@@ -178,7 +179,7 @@ class CompiledSPD(Sample):
     ) -> tuple[CompiledSPD, Array, bool]:
         """Return records in the model, those that may be outside a ball, whether all are valid.
 
-        Some records, `step` at a time, are looked at twice.
+        Unless they are few, records that may be outside are looked at twice, `step` at a time.
         """
         manifold = local.model
         assert isinstance(manifold, SPDAffineInvariant)
@@ -190,11 +191,13 @@ class CompiledSPD(Sample):
         sample._batch = ()
         sample._packed = _spd.Packed(blocks, len(X), manifold.size)
         far = np.flatnonzero(unsure)
-        for first in range(0, len(far) if valid else 0, step):
+        if not valid or len(far) <= FEW:
+            return sample, far, valid
+        for first in range(0, len(far), step):
             part = far[first : first + step]
             inside = cls(manifold, local.to_model(X[part]))._seen_inside(limit)
             unsure[part[inside]] = False
-        return sample, np.flatnonzero(unsure) if len(far) else far, valid
+        return sample, np.flatnonzero(unsure), valid
 
     @property
     def points(self) -> Array:
