@@ -18,7 +18,7 @@ from skdpfrechet._kernels import (
 )
 from skdpfrechet._kernels._log_nodes import allowed_error
 from skdpfrechet._kernels._spd_small import LARGEST_SIZE
-from skdpfrechet._kernels._sphere_coordinates import clipped_coordinates
+from skdpfrechet._kernels._sphere_coordinates import clipped_coordinates, rounded_moment_sum
 from skdpfrechet._kernels._vector import LANES
 from skdpfrechet._numerics import Array, clip_norm, sqrt_pair, symmetrize, unvecd, vecd
 from skdpfrechet._solvers._newton import NewtonProblem, newton_mean
@@ -84,8 +84,7 @@ class CompiledSphere(Sample):
     def coordinates(self, base: Array, middle: Array, radius: float) -> Array:
         if middle.any() or self._points.ndim > 2:
             return super().coordinates(base, middle, radius)
-        frame = self.manifold.frame(base)
-        return clipped_coordinates(self._points, base, frame, radius, _kernels.n_threads())
+        return clipped_coordinates(self._points, base, radius, _kernels.n_threads())
 
     def second_moment(self, base: Array, middle: Array, radius: float) -> Array:
         if middle.any():
@@ -95,6 +94,15 @@ class CompiledSphere(Sample):
         frame = np.swapaxes(self.manifold.frame(bases), -1, -2)
         moment = _sphere.clipped_moment(self._packed, bases, frame, radius, _kernels.n_threads())
         return moment.reshape(*self._points.shape[:-2], *moment.shape[-2:])
+
+    def exact_second_moment(
+        self, base: Array, middle: Array, radius: float, step: float
+    ) -> tuple[Array, Callable[[Array], Array]]:
+        """Return what the numpy sample does of `coordinates`, which are not written to memory."""
+        if middle.any():
+            return super().exact_second_moment(base, middle, radius, step)
+        sums = rounded_moment_sum(self._points, base, radius, step, _kernels.n_threads())
+        return sums * step**2, np.asarray
 
     def _bases(self, base: Array) -> Array:
         batch = (*self._points.shape[:-2], self._points.shape[-1])
