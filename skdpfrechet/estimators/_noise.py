@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from math import inf, nextafter
+from math import frexp, inf, ldexp, nextafter, sqrt
 
 import numpy as np
 
@@ -30,6 +30,7 @@ NOISES = ("auto", "float", "secure")
 FLOAT_SAFE = ("wrapped-gaussian", "projected-gaussian")
 SECURE_NOTE = "noise: float-safe, exact on a public grid"
 FLOAT_NOTE = "noise: in float64, whose rounding the guarantee leaves out"
+_FINENESS = 2.0**-19  # its square: of a grid against its noise, finer ones only take longer to draw
 
 
 def resolve_noise(noise, mechanism: str, calibration: str, mu: float) -> bool:
@@ -122,14 +123,16 @@ def release_moment_curve(
         curve = np.array([first, curvature * second])
         return noise.release(curve if both else curve[:1], rng), width, noise.sigma
     n = sample.n
-    step = exact_step(half, n, 2)
-    scale = sensitivity.on_grid(n * width, 1, 0.0)  # rounded y stay within ±half
+    scale = sensitivity.on_grid(n * width, 1, 0.0)  # rounded y stay within ±half, for any step
     sigma = Gaussian.calibrate(scale, GDP(budget)).sigma
+    sigma_second = nextafter(sigma / curvature, inf)
+    step = exact_step(half, n, 2)
+    if both:
+        step = max(step, ldexp(1.0, frexp(_FINENESS * sqrt(sigma_second))[1]))
     first, second = sample.total(partial(_exact_moments, values, half, step))
     # The sums lie on the grids of step and step², so the curve needs no further rounding.
     released = Gaussian(sigma, Grid(step, 1)).release(np.array([first]), rng)
     if both:
-        sigma_second = nextafter(sigma / curvature, inf)
         square = Gaussian(sigma_second, Grid(step**2, 1)).release(np.array([second]), rng)
         released = np.append(released, curvature * square)
     return released / n, scale / n, sigma / n

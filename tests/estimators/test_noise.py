@@ -12,6 +12,8 @@ from scipy.stats import kstest
 from skdpfrechet import DPMDM, DPFrechetMean, DPFrechetVariance, DPPrincipalGeodesics
 from skdpfrechet.estimators import _noise
 from skdpfrechet.estimators._noise import FLOAT_NOTE, SECURE_NOTE
+from skdpfrechet.mechanisms import _grid
+from skdpfrechet.mechanisms._rounded_gaussian import rounded_gaussian
 
 pytest.importorskip("flint")
 
@@ -147,6 +149,26 @@ def test_rows_keep_their_budget_and_cost_no_more_noise(kind, case, mu):
         assert a.sensitivity / a.noise_scale <= a.mu * (1 + 1e-15)
     first, other = secure.privacy_.releases[0], plain.privacy_.releases[0]
     assert first.noise_scale < 1.0001 * other.noise_scale
+
+
+@pytest.mark.parametrize("mu", [0.01, 1.0, 50.0])
+@pytest.mark.parametrize("n", [1, 60, 5_000])
+def test_noise_is_fine_enough_and_quickly_drawn(n, mu, monkeypatch):
+    """In steps of the grid: from 2^40 on ball arithmetic draws it, a hundred times as slow."""
+    scales = []
+
+    def record(s, shape, rng):
+        scales.extend(np.ravel(s))
+        return rounded_gaussian(s, shape, rng)
+
+    monkeypatch.setattr(_grid, "rounded_gaussian", record)
+    X = np.resize(VECTORS, (n, 3))
+    for kind, count in [(DPFrechetMean, 1 + 6), (DPFrechetVariance, 3)]:
+        scales.clear()
+        kind("euclidean", radius=3.0, mu=mu, noise="secure").fit(X)
+        assert len(scales) == count
+        assert min(scales) > 2**12
+        assert max(scales) <= 2**38
 
 
 # --- what is released -----------------------------------------------------------------------------
