@@ -68,8 +68,9 @@ class Grid:
 
     def add_noise(self, value: Array, sigma: Array | float, rng: RandomSource) -> Array:
         """Round `value` and add exact noise of scale `sigma`, one for all entries or one each."""
-        scaled = np.nan_to_num(np.rint(np.asarray(value) / self.step))
-        count = np.clip(scaled, -_LARGEST_COUNT, _LARGEST_COUNT).astype(np.int64)
+        scaled = np.rint(np.asarray(value) / self.step)
+        within = np.minimum(np.maximum(scaled, -_LARGEST_COUNT), _LARGEST_COUNT)
+        count = np.where(np.isnan(within), 0.0, within).astype(np.int64)
         count = count + rounded_gaussian(sigma / self.step, count.shape, rng)
         return np.asarray(count.astype(float) * self.step)
 

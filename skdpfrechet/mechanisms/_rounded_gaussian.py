@@ -63,7 +63,7 @@ def rounded_gaussian(s: Array | float, shape: tuple[int, ...], rng: RandomSource
     -------
     ndarray of int64, or of Python integers where some `s` is 2^40 or more
     """
-    s = np.broadcast_to(np.asarray(s, dtype=float), shape).ravel()
+    s = np.full(shape, s, dtype=float).ravel()
     words = np.frombuffer(rng.bytes(8 * s.size), dtype="<u8")
     tail = words & np.uint64(2**63 - 1)  # P is in [tail, tail + 1)/2^64
     if (s >= _FINEST).any():
@@ -112,10 +112,10 @@ def _tail_quantile(p: Array) -> Array:
     piece = ((mantissa - 0.5) * (2 * _PIECES)).astype(np.intp)
     t = mantissa - _midpoint(piece)  # exact
     row = (exponent + _OCTAVES) * _PIECES + piece
-    table = _taylor_table()
-    z = table[_DEGREE][row]
+    coefficients = _taylor_table().take(row, axis=1)
+    z = coefficients[_DEGREE]
     for order in range(_DEGREE - 1, -1, -1):
-        z = table[order][row] + t * z
+        z = coefficients[order] + t * z
     return np.asarray(z)
 
 
