@@ -8,7 +8,6 @@ numpy: the program makes an environment for it and talks to a process there.
 from __future__ import annotations
 
 import argparse
-import gc
 import json
 import os
 import subprocess
@@ -20,7 +19,6 @@ from dataclasses import dataclass
 from functools import partial
 from math import pi
 from pathlib import Path
-from time import perf_counter
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -34,10 +32,11 @@ from skdpfrechet.manifolds import (
     SPDLogEuclidean,
     Sphere,
 )
+from tests.benchmarks.secure_timing import secure_table
+from tests.benchmarks.turns import clock, medians
 from tests.benchmarks.workloads import covariances, directions
 
 TOLERANCE = 1e-8
-TURN = 5e-3  # seconds: a turn begins with cold caches, so it is not over after one short run
 WORKER = Path(__file__).with_name("geomstats_worker.py")
 
 
@@ -109,44 +108,6 @@ class Geomstats:
         answer = json.loads(self.process.stdout.readline())
         assert answer["residual"] <= TOLERANCE, answer
         return float(answer["seconds"])
-
-
-def clock(run: Callable[[], object]) -> Callable[[], float]:
-    """Return a function that times one turn: as many runs as last a few milliseconds."""
-    number = 1
-
-    def timed() -> float:
-        nonlocal number
-        start = perf_counter()
-        for _ in range(number):
-            run()
-        seconds = (perf_counter() - start) / number
-        if number == 1:
-            number = max(1, int(TURN / seconds))
-        return seconds
-
-    return timed
-
-
-def medians(contestants: dict[str, Callable[[], float]], budget: float) -> dict[str, float]:
-    """Return the median seconds of each contestant, run in turn until `budget` seconds are spent.
-
-    The garbage collector waits meanwhile, as in timeit.
-    """
-    first = {name: run() for name, run in contestants.items()}
-    if sum(first.values()) < 10:  # the first runs compile, which matters little beyond
-        first = {name: run() for name, run in contestants.items()}
-    rounds = int(np.clip(budget / max(sum(first.values()), 1e-9), 3, 31))
-    seconds: dict[str, list[float]] = {name: [] for name in contestants}
-    gc.collect()
-    gc.disable()
-    try:
-        for _ in range(rounds):
-            for name, run in contestants.items():
-                seconds[name].append(run())
-    finally:
-        gc.enable()
-    return {name: float(np.median(times)) for name, times in seconds.items()}
 
 
 def means(row: Row, geomstats: Geomstats | None, budget: float) -> dict[str, float]:
@@ -453,6 +414,13 @@ def main() -> None:
             *fit_table(options.budget),
             "",
             *region_table(options.budget / 5),
+            "",
+            "## Float-safe noise",
+            "",
+            "What exact noise on a grid adds to a fit, in processor time on one thread; on spheres "
+            "with the projected Gaussian.",
+            "",
+            *secure_table(options.budget),
             "",
             "## Start and memory",
             "",
