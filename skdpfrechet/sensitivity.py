@@ -37,6 +37,7 @@ __all__ = [
     "radius_limit",
     "radius_limit_paper",
     "residual_modulus",
+    "rounded_curve",
     "rounding",
     "second_moment",
     "second_moment_paper",
@@ -254,6 +255,24 @@ def on_grid(sensitivity: float, entries: int, step: float) -> float:
     `rounding`. A few units of the last place are added for the rounding of this very number.
     """
     return (sensitivity + 2 * rounding(entries, step)) * (1 + 4 * _EPSILON)
+
+
+def rounded_curve(sensitivity: float, fine: float, coarse: float) -> float:
+    """Return the sensitivity of ``Σ (y, c y²)`` with y rounded to two grids, one for each sum.
+
+    Parameters
+    ----------
+    sensitivity : float
+        Of the sum of points on the curve, y in a range that rounding does not leave.
+    fine, coarse : float
+        Steps of the two grids.
+
+    Notes
+    -----
+    Replace-one, n public. With y rounded to the coarse grid in both coordinates the point would be
+    on the curve. The first is off by less than ``fine + coarse``, for each of the two values.
+    """
+    return (sensitivity + 2 * (fine + coarse)) * (1 + 4 * _EPSILON)
 
 
 # --- the private ball ----------------------------------------------------------------------------

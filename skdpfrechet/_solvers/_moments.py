@@ -71,8 +71,15 @@ def exact_second_moment_sum(c: Array, step: float) -> Array:
     return np.asarray(np.swapaxes(counts, -1, -2) @ counts * step**2)
 
 
-def exact_moment_sums(y: Array, half: float, step: float) -> tuple[float, float]:
-    """Return ``Σ y`` and ``Σ y²`` of numbers rounded to multiples of `step` within ±`half`."""
+def exact_moment_sums(y: Array, half: float, fine: float, coarse: float) -> tuple[float, float]:
+    """Return ``Σ y`` and ``Σ y²``, y rounded within ±half to multiples of `fine` and of `coarse`.
+
+    What is rounded twice is the same to less than ``fine + coarse``.
+    """
+    counts, squares = _counts(y, half, fine), _counts(y, half, coarse) ** 2
+    return float(counts.sum() * fine), float(squares.sum() * coarse**2)
+
+
+def _counts(y: Array, half: float, step: float) -> Array:
     largest = half // step
-    counts = np.clip(np.rint(y / step), -largest, largest)
-    return float(counts.sum() * step), float((counts * counts).sum() * step**2)
+    return np.clip(np.rint(y / step), -largest, largest)

@@ -123,19 +123,24 @@ def release_moment_curve(
         curve = np.array([first, curvature * second])
         return noise.release(curve if both else curve[:1], rng), width, noise.sigma
     n = sample.n
-    scale = sensitivity.on_grid(n * width, 1, 0.0)  # rounded y stay within ±half, for any step
+    sigma = Gaussian.calibrate(n * width, GDP(budget)).sigma
+    fine = _no_finer(exact_step(half, n, 1), _FINENESS**2 * sigma)
+    coarse = _no_finer(exact_step(half, n, 2), _FINENESS * sqrt(sigma / curvature))
+    scale = sensitivity.rounded_curve(n * width, fine, coarse)
     sigma = Gaussian.calibrate(scale, GDP(budget)).sigma
-    sigma_second = nextafter(sigma / curvature, inf)
-    step = exact_step(half, n, 2)
+    first, second = sample.total(partial(_exact_moments, values, half, fine, coarse))
+    # The sums lie on the grids of fine and coarse², so the curve needs no further rounding.
+    released = Gaussian(sigma, Grid(fine, 1)).release(np.array([first]), rng)
     if both:
-        step = max(step, ldexp(1.0, frexp(_FINENESS * sqrt(sigma_second))[1]))
-    first, second = sample.total(partial(_exact_moments, values, half, step))
-    # The sums lie on the grids of step and step², so the curve needs no further rounding.
-    released = Gaussian(sigma, Grid(step, 1)).release(np.array([first]), rng)
-    if both:
-        square = Gaussian(sigma_second, Grid(step**2, 1)).release(np.array([second]), rng)
+        sigma_second = nextafter(sigma / curvature, inf)
+        square = Gaussian(sigma_second, Grid(coarse**2, 1)).release(np.array([second]), rng)
         released = np.append(released, curvature * square)
     return released / n, scale / n, sigma / n
+
+
+def _no_finer(step: float, limit: float) -> float:
+    """Return a power of two, the step or the one that follows the limit."""
+    return max(step, ldexp(1.0, frexp(limit)[1]))
 
 
 def _moments(values: Callable[[Sample], Array], sample: Sample) -> tuple[Array, Array]:
@@ -144,9 +149,9 @@ def _moments(values: Callable[[Sample], Array], sample: Sample) -> tuple[Array, 
 
 
 def _exact_moments(
-    values: Callable[[Sample], Array], half: float, step: float, sample: Sample
+    values: Callable[[Sample], Array], half: float, fine: float, coarse: float, sample: Sample
 ) -> tuple[Array, Array]:
-    first, second = exact_moment_sums(values(sample), half, step)
+    first, second = exact_moment_sums(values(sample), half, fine, coarse)
     return np.asarray(first), np.asarray(second)
 
 

@@ -210,6 +210,16 @@ def test_the_order_of_records_does_not_reach_the_last_bit(case):
     assert len(results["float"]) > 1
 
 
+def test_variance_of_records_at_equal_distances():
+    """Rounding moves all squared distances alike. False-alarm rate below 1e-6."""
+    n = 1_000_000
+    X = np.where(np.arange(n) % 2, 1.2345678, -1.2345678)[:, None]
+    model = DPFrechetVariance("euclidean", radius=3.0, mu=20.0, noise="secure", random_state=0)
+    model.fit(X)
+    (row,) = [row for row in model.privacy_.releases if row.statistic == "variance"]
+    assert abs(model.variance_ - 1.2345678**2) < 5 * row.noise_scale
+
+
 def test_noise_of_the_mean_is_gaussian():
     """500 fits with fixed seeds; over all seeds the false-alarm rate is 1e-6."""
     exact = fit(DPFrechetMean, EUCLIDEAN, mu=inf).mean_

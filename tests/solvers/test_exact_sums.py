@@ -46,7 +46,7 @@ def test_sums_equal_those_of_rational_numbers(n, dim, scale):
         for j in range(dim):
             assert Fraction(moment[i, j]) == sum(row[i] * row[j] for row in exact)
     y = c[:, 0]
-    assert exact_moment_sums(y, 2 * scale, step) == (total[0], moment[0, 0])
+    assert exact_moment_sums(y, 2 * scale, step, step) == (total[0], moment[0, 0])
 
 
 @pytest.mark.parametrize("n", [2, 1000, 100_000])
@@ -57,7 +57,9 @@ def test_order_does_not_matter(n):
     shuffled = c[rng.permutation(n)]
     assert_array_equal(exact_second_moment_sum(c, step), exact_second_moment_sum(shuffled, step))
     assert_array_equal(exact_sum(c, step), exact_sum(shuffled, step))
-    assert exact_moment_sums(c[:, 0], 1.0, step) == exact_moment_sums(shuffled[:, 0], 1.0, step)
+    fine = exact_step(1.0, n, 1)
+    sums = [exact_moment_sums(x[:, 0], 1.0, fine, step) for x in (c, shuffled)]
+    assert sums[0] == sums[1]
 
 
 def test_a_record_changes_its_own_term_alone():
@@ -97,14 +99,27 @@ def test_rounded_second_moment_keeps_within_its_sensitivity(manifold, distance):
         assert found > sensitivity.second_moment(manifold, radius, distance, 1)
 
 
-def test_rounded_curve_keeps_within_its_sensitivity():
+@pytest.mark.parametrize("fine", [2.0**-5, 2.0**-8])
+def test_rounded_curve_keeps_within_its_sensitivity(fine):
     """The numbers stay within ±h after rounding, so that the curve keeps its diameter 2h."""
-    half, step = 1.3, 2.0**-5
+    half, coarse = 1.3125, 2.0**-5
     y = np.linspace(-half, half, 801)
-    curve = np.array([exact_moment_sums(np.array([t]), half, step) for t in y])
+    curve = np.array([exact_moment_sums(np.array([t]), half, fine, coarse) for t in y])
     curve[:, 1] *= MOMENT_CURVE_CONSTANT / half
-    gaps = np.linalg.norm(curve[:, None] - curve[None], axis=-1)
-    assert 0.95 * 2 * half < gaps.max() <= 2 * half
+    found = np.linalg.norm(curve[:, None] - curve[None], axis=-1).max()
+    assert 0.95 * 2 * half < found <= sensitivity.rounded_curve(2 * half, fine, coarse)
+    if fine == coarse:
+        assert found <= 2 * half
+    else:  # without the term the bound is false
+        assert found > 2 * half
+
+
+def test_equal_numbers_add_up_to_what_they_are():
+    """Their rounding errors are equal too; all of them must be little next to one record."""
+    n, half = 1_000_000, 1.3
+    y = np.full(n, 0.123456789)
+    first, _ = exact_moment_sums(y, half, exact_step(half, n, 1), exact_step(half, n, 2))
+    assert first == pytest.approx(n * y[0], abs=1e-3 * half)
 
 
 def test_rounded_sum_keeps_within_its_sensitivity():
