@@ -188,6 +188,14 @@ def _add_records(group: argparse._ArgumentGroup) -> None:
         metavar="NAME",
         help="the same, from the column of this name in a .csv file of records",
     )
+    group.add_argument(
+        "--invalid",
+        choices=("raise", "replace"),
+        default="raise",
+        help="what to do with records that are no points of the manifold, or not finite: stop with "
+        "an error, which nothing protects, or count them as the center, in silence (default: "
+        "raise)",
+    )
 
 
 def _add_more(group: argparse._ArgumentGroup) -> None:

@@ -89,6 +89,7 @@ def _fit(
         "manifold": args.manifold,
         "confidence_level": args.confidence_level,
         "ledger": ledger,
+        "invalid": args.invalid,
     }
     mean = DPFrechetMean(
         **shared,

@@ -57,6 +57,30 @@ def test_a_row_of_numbers_is_a_record_whatever_they_are(tmp_path):
     assert len(read_records(path, "euclidean", None, None).records) == 3
 
 
+def test_records_that_are_none_count_as_the_center(tmp_path, spd, release, monkeypatch):
+    """The release is that of records with the center in their place: same noise, same numbers."""
+    made = []
+    for name in ("DPFrechetMean", "DPFrechetVariance"):
+        estimator = getattr(_release, name)
+
+        def seeded(*args, estimator=estimator, **parameters):
+            made.append(estimator(*args, **parameters, random_state=0))
+            return made[-1]
+
+        monkeypatch.setattr(_release, name, seeded)
+    spoilt, replaced = spd.copy(), spd.copy()
+    spoilt[3], spoilt[5, 0, 0], spoilt[7] = np.nan, np.inf, -np.eye(2)
+    replaced[[3, 5, 7]] = np.eye(2)
+    np.save(tmp_path / "spoilt.npy", spoilt)
+    np.save(tmp_path / "replaced.npy", replaced)
+    options = ["--manifold", "spd", "--radius", "2", "--variance", "--invalid", "replace"]
+    for name in ("spoilt", "replaced"):
+        release(tmp_path / f"{name}.npy", *options, output=f"{name}.json")
+    assert [estimator.invalid for estimator in made] == ["replace"] * 4
+    assert_array_equal(made[0].mean_, made[2].mean_)
+    assert made[1].variance_ == made[3].variance_
+
+
 def test_single_precision_stays_as_it_is(tmp_path, spd):
     np.save(tmp_path / "x.npy", spd.astype(np.float32))
     assert read_records(tmp_path / "x.npy", "spd", None, None).records.dtype == np.float32
