@@ -100,7 +100,8 @@ def clip_norm(vectors: Array, radius: ArrayLike) -> Array:
 
 def symmetrize(a: Array) -> Array:
     """Return the symmetric part of the last two axes."""
-    return np.asarray(a / 2 + np.swapaxes(a, -1, -2) / 2)  # halved first: a sum may overflow
+    half = a / 2  # halved first: a sum may overflow
+    return np.asarray(half + half.swapaxes(-1, -2))
 
 
 def eigh(a: Array) -> tuple[Array, Array]:
@@ -113,8 +114,10 @@ def eigh(a: Array) -> tuple[Array, Array]:
     size = a.shape[-1]
     if size == 1:
         return np.where(np.isfinite(a[..., 0]), a[..., 0], np.nan), np.ones_like(a)
-    finite = np.asarray(np.isfinite(a).all(axis=(-1, -2)))
-    safe = a if finite.all() else np.where(finite[..., None, None], a, np.eye(size))
+    safe = a
+    if not np.isfinite(a).all():
+        finite = np.asarray(np.isfinite(a).all(axis=(-1, -2)))
+        safe = np.where(finite[..., None, None], a, np.eye(size))
     if size == 2:
         w, q = _eigh_2x2(safe)
     else:
@@ -170,7 +173,7 @@ def _eigh_one_by_one(a: Array) -> tuple[Array, Array]:
 
 def from_eigen(w: Array, q: Array) -> Array:
     """Return ``q diag(w) qᵀ``, exactly symmetric."""
-    return symmetrize((q * w[..., None, :]) @ np.swapaxes(q, -1, -2))
+    return symmetrize((q * w[..., None, :]) @ q.swapaxes(-1, -2))
 
 
 def sqrt_pair(a: Array) -> tuple[Array, Array]:
@@ -205,23 +208,29 @@ def triangle(size: int) -> tuple[Array, Array]:
     return np.triu_indices(size)
 
 
+@cache
+def _vecd_layout(size: int) -> tuple[Array, Array, Array]:
+    """Return where `vecd` finds its entries in the flat matrix, their scales, and the way back."""
+    rows, columns = triangle(size)
+    back = np.empty((size, size), dtype=np.intp)
+    back[rows, columns] = back[columns, rows] = np.arange(rows.size)
+    return rows * size + columns, np.where(rows == columns, 1.0, sqrt(2)), back
+
+
 def vecd(a: Array) -> Array:
     """Isometric coordinates of symmetric matrices: upper triangle, off-diagonal times √2.
 
     The order is that of ``numpy.triu_indices``, as in ``pyriemann.geometry.tangentspace.upper``.
     """
-    rows, columns = triangle(a.shape[-1])
-    return np.asarray(a[..., rows, columns] * np.where(rows == columns, 1.0, sqrt(2)))
+    *batch, size, _ = a.shape
+    upper, scales, _ = _vecd_layout(size)
+    return np.asarray(a.reshape(*batch, size * size).take(upper, axis=-1) * scales)
 
 
 def unvecd(c: Array) -> Array:
     """Inverse of `vecd`."""
-    size = triangular_root(c.shape[-1])
-    rows, columns = triangle(size)
-    a = np.zeros((*c.shape[:-1], size, size))
-    a[..., rows, columns] = c * np.where(rows == columns, 1.0, sqrt(0.5))
-    a[..., columns, rows] = a[..., rows, columns]
-    return a
+    _, scales, back = _vecd_layout(triangular_root(c.shape[-1]))
+    return np.asarray((c / scales).take(back, axis=-1))
 
 
 def triangular_root(dim: int) -> int:
