@@ -177,9 +177,12 @@ def from_eigen(w: Array, q: Array) -> Array:
 
 
 def sqrt_pair(a: Array) -> tuple[Array, Array]:
-    """Return the square root and the inverse square root of SPD matrices."""
-    if a.ndim == 2 and (a == identity(len(a))).all():  # most calls of a fit with few records
-        return a, a
+    """Return the square root and the inverse square root of SPD matrices.
+
+    Those of a single identity are `identity` itself: most calls of a fit with few records.
+    """
+    if a.ndim == 2 and (a == identity(len(a))).all():
+        return identity(len(a)), identity(len(a))
     w, q = eigh(a)
     if (w <= 0).any():  # of a positive definite matrix: lost in the rounding of the largest
         w = np.where(w <= 0, np.finfo(float).eps * w[..., -1:], w)

@@ -148,8 +148,7 @@ class ConfidenceRegion:
         base = self.center if self.foot is None else self.foot
         if self.foot is not None:
             w = self.manifold.log_coords(base, self.center) + w
-        v = self.manifold.saturate(base, self.manifold.from_coords(base, w))
-        return self.manifold.exp(base, v)
+        return self.manifold.saturated_exp(base, w)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe description."""

@@ -220,6 +220,10 @@ class Manifold(ABC):
         """Shorten `v` where ``exp(p, v)`` would leave the range of float64; identity elsewhere."""
         return v
 
+    def saturated_exp(self, p: Array, c: Array) -> Array:
+        """Return the end point of the saturated vector with coordinates `c`, shape (..., dim)."""
+        return self.exp(p, self.saturate(p, self.from_coords(p, c)))
+
     def localize(self, center: Array) -> Localization:
         """Return an isometry that moves `center` to the origin of a numerically kind model."""
         return Localization(self, center, _identity, _identity)

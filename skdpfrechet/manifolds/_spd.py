@@ -16,6 +16,7 @@ from skdpfrechet._numerics import (
     eigh,
     eigvalsh,
     from_eigen,
+    identity,
     jacobi_ratio,
     sqrt_pair,
     symmetrize,
@@ -71,6 +72,8 @@ class _SPD(Manifold):
 
     def _exactly_symmetric(self, points: Array) -> bool:
         """Return whether there is nothing to symmetrize, if that is quick to see."""
+        if points.ndim == 2:
+            return bool((points == points.T).all())
         if not self._has_kernels(points):
             return False
         from skdpfrechet._kernels._cholesky import exactly_symmetric
@@ -98,10 +101,11 @@ def is_positive_definite(a: Array) -> Array:
     variables leave unexplained: a test that no rescaling of the variables changes.
     """
     size = a.shape[-1]
-    if a.ndim == 3 and _kernels.compiled():
+    if a.ndim <= 3 and _kernels.compiled():
         from skdpfrechet._kernels._cholesky import positive_definite
 
-        return positive_definite(a, _kernels.n_threads())
+        known = positive_definite(a.reshape(-1, size, size), _kernels.n_threads())
+        return known.reshape(a.shape[:-2])
     diagonal = np.diagonal(a, axis1=-2, axis2=-1)
     positive = np.asarray((diagonal > 0).all(axis=-1) & np.isfinite(a).all(axis=(-1, -2)))
     if not positive.all():
@@ -200,15 +204,18 @@ class SPDAffineInvariant(_SPD):
 
     def saturate(self, p: Array, v: Array) -> Array:
         w, q = eigh(unvecd(self.coords(p, v)))
-        clipped = np.clip(w, -MAX_LOG_EIGENVALUE, MAX_LOG_EIGENVALUE)
-        return self.from_coords(p, vecd(from_eigen(clipped, q)))
+        return self.from_coords(p, vecd(from_eigen(_saturated(w), q)))
+
+    def saturated_exp(self, p: Array, c: Array) -> Array:
+        w, q = eigh(unvecd(c))
+        return _congruence(sqrt_pair(p)[0], from_eigen(np.exp(_saturated(w)), q))
 
     def localize(self, center: Array) -> Localization:
-        if np.array_equal(center, np.eye(self.size)):
-            return Localization(self, center, lambda x: x, lambda x: x, carrier=1.0)
         scale = float(center[0, 0])
-        if np.array_equal(center, scale * np.eye(self.size)):
+        if (center == scale * identity(self.size)).all():
             # Products with a matrix would cost more than all the rest of a large fit.
+            if scale == 1:
+                return Localization(self, center, lambda x: x, lambda x: x, carrier=1.0)
             return Localization(
                 self, np.eye(self.size), lambda x: x / scale, lambda x: x * scale, carrier=1 / scale
             )
@@ -361,7 +368,9 @@ class SPDLogCholesky(_SPD, FlatManifold):
 
 def _congruence(a: Array, x: Array) -> Array:
     """Return ``a x aᵀ``, exactly symmetric, for symmetric x."""
-    return symmetrize(a @ x @ np.swapaxes(a, -1, -2))
+    if a is identity(a.shape[-1]):  # as `sqrt_pair` returns it
+        return symmetrize(x)
+    return symmetrize(a @ x @ a.swapaxes(-1, -2))
 
 
 def _cholesky(a: Array) -> Array:
@@ -389,9 +398,9 @@ def _diagonal_part(a: Array) -> Array:
 def _log_congruence(a: Array, x: Array) -> Array:
     """Return ``log(a x aᵀ)``, also where that product is beyond float64 but x is not."""
     product = _congruence(a, x)
-    beyond = ~np.isfinite(product).all(axis=(-2, -1), keepdims=True) & np.isfinite(x)
-    if not beyond.any():
+    if np.isfinite(product).all():
         return _sym_log(product)
+    beyond = ~np.isfinite(product).all(axis=(-2, -1), keepdims=True) & np.isfinite(x)
     result = _sym_log(_congruence(a, np.where(beyond, x * 2.0**-500, x)))
     return np.asarray(result + np.where(beyond, 500 * log(2), 0.0) * np.eye(x.shape[-1]))
 
@@ -399,13 +408,15 @@ def _log_congruence(a: Array, x: Array) -> Array:
 def _sym_log(a: Array) -> Array:
     w, q = eigh(a)
     logs = np.log(np.maximum(w, _TINY))
-    beyond = np.asarray(
-        np.isinf(w).any(axis=-1, keepdims=True)
-    )  # entries may be finite where these are not
-    if beyond.any():
+    if np.isinf(w).any():  # entries may be finite where these are not
+        beyond = np.asarray(np.isinf(w).any(axis=-1, keepdims=True))
         w, q = eigh(np.where(beyond[..., None], a / 256, a))
         logs = np.log(np.maximum(w, _TINY)) + np.where(beyond, log(256), 0.0)
     return from_eigen(logs, q)
+
+
+def _saturated(w: Array) -> Array:
+    return np.minimum(np.maximum(w, -MAX_LOG_EIGENVALUE), MAX_LOG_EIGENVALUE)
 
 
 def _sym_exp(a: Array) -> Array:

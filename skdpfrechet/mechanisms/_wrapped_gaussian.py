@@ -157,8 +157,7 @@ class WrappedGaussian(Mechanism):
     def release(self, center: Array, rng: RandomSource) -> Array:
         c = self.manifold.log_coords(self.foot, center)
         c = add_gaussian(c, self.sigma, self.grid, rng)
-        v = self.manifold.saturate(self.foot, self.manifold.from_coords(self.foot, c))
-        return self.manifold.exp(self.foot, v)
+        return self.manifold.saturated_exp(self.foot, c)
 
     def log_density(self, center: Array, x: Array) -> Array:
         v = self.manifold.log(self.foot, x)

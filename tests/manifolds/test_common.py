@@ -351,6 +351,7 @@ OPERATIONS = {
     "jacobian": ("pc", lambda space, p, q, c: space.exp_jacobian(p, space.from_coords(p, c))),
     "density": ("pc", lambda space, p, q, c: space.log_volume_density(p, space.from_coords(p, c))),
     "saturate": ("pc", lambda space, p, q, c: space.saturate(p, space.from_coords(p, c))),
+    "saturated_exp": ("pc", lambda space, p, q, c: space.saturated_exp(p, c)),
     "canonical": ("q", lambda space, p, q, c: space.canonical(q)),
     "contains": ("q", lambda space, p, q, c: space.contains(q)),
 }
@@ -489,10 +490,21 @@ def test_saturation_leaves_moderate_vectors(space, rng):
 @pytest.mark.parametrize("length", [20.0, 1e3, 1e6, 1e100, 1e300])
 def test_saturated_vectors_have_an_end_point(space, rng, length):
     p = random_points(space, rng, 30)
-    v = space.saturate(p, space.from_coords(p, length * directions(space, rng, 30)))
-    end = space.exp(p, v)
-    assert np.isfinite(end).all()
-    assert space.contains(end).all()
+    c = length * directions(space, rng, 30)
+    for end in (
+        space.exp(p, space.saturate(p, space.from_coords(p, c))),
+        space.saturated_exp(p, c),
+    ):
+        assert np.isfinite(end).all()
+        assert space.contains(end).all()
+
+
+def test_saturated_exp_is_exp_of_the_saturated_vector(space, rng):
+    for p in (random_points(space, rng, 10), space.origin):
+        if p is not None:
+            c = 5.0 * directions(space, rng, 10)
+            end = space.exp(p, space.saturate(p, space.from_coords(p, c)))
+            assert_allclose(space.saturated_exp(p, c), end, rtol=0, atol=rounding(space, 5.0))
 
 
 def test_localization_is_an_isometry(space, rng):
