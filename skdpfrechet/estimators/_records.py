@@ -87,10 +87,16 @@ def look(estimator, X, *, reset: bool, blocks: bool = False) -> Unread:
     data = check_dask(X) if chunked else X if is_frame else _as_array(X)
     if is_array and data.dtype.kind == "c":
         raise ValueError(_COMPLEX)
-    _check_shape(estimator, tuple(np.shape(data)), ndim)
-    validate_data(estimator, data, reset=reset, skip_check_array=True, ensure_2d=ndim == 1)
-    if ndim == 2:
-        _check_size(estimator, np.shape(data)[1], reset)
+    shape = tuple(np.shape(data))
+    _check_shape(estimator, shape, ndim)
+    if reset and isinstance(data, np.ndarray):
+        # All that scikit-learn does, whose search for names of columns costs more than small fits.
+        estimator.n_features_in_ = shape[1]
+        vars(estimator).pop("feature_names_in_", None)
+    else:
+        validate_data(estimator, data, reset=reset, skip_check_array=True, ensure_2d=ndim == 1)
+        if ndim == 2:
+            _check_size(estimator, shape[1], reset)
     return Unread(data, is_array and data.dtype.kind in "buif", large)
 
 
