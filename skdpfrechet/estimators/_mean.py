@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from skdpfrechet import sensitivity
-from skdpfrechet._numerics import Array, clip_norm, symmetrize
+from skdpfrechet._numerics import Array, symmetrize
 from skdpfrechet._solvers import Sample
 from skdpfrechet.estimators._base import _DPEstimator, fit_notes, fit_threads, make_report
 from skdpfrechet.estimators._budget import mean_shares, part
@@ -339,12 +339,14 @@ class DPFrechetMean(_DPEstimator):
 def _spread_inputs(problem: BallProblem, point: Array) -> tuple[float, float, Array, float]:
     """Return D, R, and the ball of the tangent space at `point` that holds all logarithms."""
     model, origin, radius = problem.local.model, problem.local.origin, problem.radius
-    distance = float(model.dist(origin, point))
-    reach = min(radius + distance, model.diameter)
     if model.sectional_curvature_bounds[1] <= 0 and model.injectivity_radius == inf:
         # A Hadamard logarithm does not stretch: the logarithms lie within r of that of the centre.
-        middle = clip_norm(model.log_coords(point, origin), distance)
-        return distance, reach, middle, radius
+        # It is the opposite of the one at the centre, whose frame, transported, is the frame here.
+        middle = -model.log_coords(origin, point)
+        distance = float(np.linalg.norm(middle))
+        return distance, radius + distance, middle, radius
+    distance = float(model.dist(origin, point))
+    reach = min(radius + distance, model.diameter)
     return distance, reach, np.zeros(model.dim), reach
 
 

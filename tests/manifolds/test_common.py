@@ -507,6 +507,18 @@ def test_saturated_exp_is_exp_of_the_saturated_vector(space, rng):
             assert_allclose(space.saturated_exp(p, c), end, rtol=0, atol=rounding(space, 5.0))
 
 
+def test_hadamard_model_has_opposite_logarithms(space, rng):
+    """In frames along the geodesic from the origin, what `DPFrechetMean` puts its ball around."""
+    if space.sectional_curvature_bounds[1] > 0 or np.isfinite(space.injectivity_radius):
+        return
+    for center in ball_centers(space, rng):
+        local = space.localize(center)
+        points = local.model.exp_coords(local.origin, 2.0 * directions(local.model, rng, 20))
+        back = local.model.log_coords(points, local.origin)
+        forth = local.model.log_coords(local.origin, points)
+        assert_allclose(back, -forth, rtol=0, atol=rounding(local.model, 2.0))
+
+
 def test_localization_is_an_isometry(space, rng):
     for center in ball_centers(space, rng):
         local = space.localize(center)
