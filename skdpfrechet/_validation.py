@@ -11,7 +11,8 @@ from numbers import Integral, Real
 
 def check_real(name: str, value: object) -> float:
     """Return `value` as a float; booleans, strings and NaN are refused."""
-    if isinstance(value, bool) or not isinstance(value, Real):
+    # A float is a Real, which takes the abstract class longer to see than all the rest.
+    if isinstance(value, bool) or not isinstance(value, float | Real):
         raise TypeError(f"{name} must be a real number, got {value!r}.")
     try:
         number = float(value)

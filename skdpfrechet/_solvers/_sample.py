@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import TypeGuard
 
 import numpy as np
@@ -110,7 +111,7 @@ def _packs(manifold: Manifold) -> TypeGuard[SPDAffineInvariant]:
 
 def _chunk(manifold: Manifold, n: int) -> int:
     """Return how many records, a multiple of eight, make eight megabytes."""
-    return max(8, 2**20 // int(np.prod(manifold.point_shape)) // 8 * 8)
+    return max(8, 2**20 // prod(manifold.point_shape) // 8 * 8)
 
 
 class Sample:

@@ -46,8 +46,8 @@ class SystemGenerator:
     def standard_normal(self, size: Size = ()) -> Array:
         """Draw standard normal numbers, by inversion of a sign and a tail of 63 bits."""
         words = self._words(size)
-        tail = ((words >> np.uint64(1)) + 0.5) * 2.0**-64
-        return np.asarray(np.where(words & np.uint64(1), ndtri(tail), -ndtri(tail)))
+        z = ndtri(((words >> np.uint64(1)) + 0.5) * 2.0**-64)
+        return np.asarray(np.where(words & np.uint64(1), z, -z))
 
     def gamma(self, shape: float, size: Size = ()) -> Array:
         """Draw gamma variables of scale 1, by rejection [1]_.
