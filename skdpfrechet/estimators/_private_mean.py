@@ -71,13 +71,13 @@ def _representable(problem: BallProblem, point: Array) -> Array:
     Post-processing: of the point and of public numbers. With a badly scaled centre, or noise far
     beyond the ball, a point of the model may have no counterpart in the space.
     """
-    local = problem.local
+    local, tolerance = problem.local, _ROUND_TRIP * problem.radius
     with np.errstate(all="ignore"):
         for _ in range(_HALVINGS):
             public = local.from_model(point)
             try:
-                gap = float(local.model.dist(point, local.to_model(public)))
-                if problem.manifold.contains(public) and gap <= _ROUND_TRIP * problem.radius:
+                returns = local.model.within(point, local.to_model(public), tolerance)
+                if returns and problem.manifold.contains(public):
                     break
             except np.linalg.LinAlgError:
                 pass

@@ -47,13 +47,13 @@ def check_center(manifold: Manifold, center) -> Array:
 def check_localization(local: Localization, center: Array, radius: float) -> None:
     """Raise if float64 cannot work around this public centre."""
     with np.errstate(all="ignore"):
-        shift = float(local.model.dist(local.origin, local.to_model(center)))
+        tolerance = 1e-6 * radius
+        good = local.model.within(local.origin, local.to_model(center), tolerance)
         scale = np.abs(center).max()
         back = np.abs(local.from_model(local.origin) - center).max()
-        rounding = 0.0
+        good = good and bool(back <= 1e-6 * scale)
         if isinstance(local.model, Hyperbolic):  # the boost cancels: ε·e^{2D}, D the distance
-            rounding = 2.0**-52 * float(2 * center[0]) ** 2
-        good = max(shift, rounding) <= 1e-6 * radius and back <= 1e-6 * scale
+            good = good and 2.0**-52 * float(2 * center[0]) ** 2 <= tolerance
     if not good:  # written so that NaN fails
         raise ValueError(
             "center must be a point around which float64 can compute distances to one millionth of "

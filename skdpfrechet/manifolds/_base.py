@@ -93,6 +93,10 @@ class Manifold(ABC):
         scale = np.where((scale > 0) & np.isfinite(scale), scale, 1.0)
         return np.asarray(scale * np.linalg.norm(c / scale[..., None], axis=-1))
 
+    def within(self, p: Array, q: Array, radius: float) -> bool:
+        """Return whether two single points are at most `radius` apart; False where NaN."""
+        return np.array_equal(p, q) or bool(self.dist(p, q) <= radius)
+
     @abstractmethod
     def transport(self, p: Array, q: Array, v: Array) -> Array:
         """Carry `v` from `p` to `q` by parallel transport along the shortest geodesic."""

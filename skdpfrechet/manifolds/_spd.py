@@ -169,6 +169,15 @@ class SPDAffineInvariant(_SPD):
         w = eigvalsh(_congruence(sqrt_pair(p)[1], q))
         return np.asarray(np.linalg.norm(np.log(np.maximum(w, _TINY)), axis=-1))
 
+    def within(self, p: Array, q: Array, radius: float) -> bool:
+        if not np.array_equal(p, q):
+            # |log(1 + x)| ≤ 2|x| up to ½: no eigenvalues are needed to see that points are close.
+            inverse = np.linalg.solve(_cholesky(p), identity(self.size))
+            change = np.linalg.norm(inverse) ** 2 * np.linalg.norm(q - p)  # of L⁻¹ q L⁻ᵀ from 1
+            if 2 * change <= min(radius, 1.0):
+                return True
+        return super().within(p, q, radius)
+
     def transport(self, p: Array, q: Array, v: Array) -> Array:
         root, inverse_root = sqrt_pair(p)
         w, o = eigh(_congruence(inverse_root, q))

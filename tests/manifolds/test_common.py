@@ -519,6 +519,18 @@ def test_hadamard_model_has_opposite_logarithms(space, rng):
         assert_allclose(back, -forth, rtol=0, atol=rounding(local.model, 2.0))
 
 
+def test_within_agrees_with_the_distance(space, rng):
+    p = random_points(space, rng, 20)
+    for length in (0.0, 1e-9, 1e-3, 0.3, 1.0):
+        q = space.exp_coords(p, length * directions(space, rng, 20))
+        for a, b in zip(p, q, strict=True):
+            assert space.within(a, b, 1.001 * length + rounding(space))
+            assert length == 0 or not space.within(a, b, 0.999 * length - rounding(space))
+    nothing = np.full_like(p[0], np.nan)
+    assert not space.within(p[0], nothing, 1.0)
+    assert not space.within(nothing, p[0], 1.0)
+
+
 def test_localization_is_an_isometry(space, rng):
     for center in ball_centers(space, rng):
         local = space.localize(center)
