@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import lgamma, log, pi
+from math import lgamma, log, pi, prod
 
 import numpy as np
 
@@ -111,8 +111,7 @@ class RiemannianGaussian(Mechanism):
         z, batch = standard_normal_coords(self.manifold, center, rng)
         if isinstance(self.manifold, Sphere) and self.sigma > 0:
             direction = z / np.linalg.norm(z, axis=-1, keepdims=True)
-            count = int(np.prod(batch, dtype=int))
-            radius = sample_sphere_radius(self.manifold.dim, self.sigma, count, rng)
+            radius = sample_sphere_radius(self.manifold.dim, self.sigma, prod(batch), rng)
             return self.manifold.exp_coords(center, direction * radius.reshape(*batch, 1))
         return self.manifold.exp_coords(center, self.sigma * z)
 

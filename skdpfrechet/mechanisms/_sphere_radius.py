@@ -14,6 +14,7 @@ from skdpfrechet._numerics import Array
 from skdpfrechet.mechanisms._rejection import TangentEnvelope, collect
 from skdpfrechet.mechanisms._system_generator import RandomSource
 
+_FEW = 8  # dimensions in which as many normal numbers cost less than a gamma variable
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(200)
 
 
@@ -64,7 +65,10 @@ def sample_sphere_radius(dim: int, sigma: float, count: int, rng: RandomSource) 
 
 
 def _propose_chi(dim: int, sigma: float, size: int, rng: RandomSource) -> Array:
-    s = sigma * np.sqrt(rng.chisquare(dim, size))
+    if dim <= _FEW:
+        s = sigma * np.linalg.norm(rng.standard_normal((size, dim)), axis=-1)
+    else:
+        s = sigma * np.sqrt(rng.chisquare(dim, size))
     inside = s < pi
     accept = np.where(inside, np.sinc(s / pi), 0.0) ** (dim - 1)
     return np.asarray(s[inside & (rng.random(size) < accept)])
