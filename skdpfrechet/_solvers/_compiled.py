@@ -20,7 +20,7 @@ from skdpfrechet._kernels._log_nodes import allowed_error
 from skdpfrechet._kernels._spd_small import LARGEST_SIZE
 from skdpfrechet._kernels._sphere_coordinates import clipped_coordinates, rounded_moment_sum
 from skdpfrechet._kernels._vector import LANES
-from skdpfrechet._numerics import Array, clip_norm, sqrt_pair, symmetrize, unvecd, vecd
+from skdpfrechet._numerics import Array, clip_norm, identity, sqrt_pair, symmetrize, unvecd, vecd
 from skdpfrechet._solvers._newton import NewtonProblem, newton_mean
 from skdpfrechet._solvers._sample import Sample
 from skdpfrechet._solvers._spd import descend
@@ -318,15 +318,13 @@ class CompiledSPD(Sample):
 
     def _roots(self, base: Array) -> Array:
         """Return the roots of the base points, one for each sample."""
-        return sqrt_pair(np.broadcast_to(base, (len(self._packed.blocks), *base.shape[-2:])))[0]
+        return np.broadcast_to(sqrt_pair(base)[0], (len(self._packed.blocks), *base.shape[-2:]))
 
 
 def _whiten(factor: Array) -> tuple[Array, Array]:
     """Return the triangular whitener W of P = G Gᵀ and the rotation O = W G, from factors G."""
-    lower = np.linalg.cholesky(symmetrize(factor @ np.swapaxes(factor, -1, -2)))
-    whitener = np.tril(
-        np.linalg.solve(lower, np.broadcast_to(np.eye(lower.shape[-1]), lower.shape))
-    )
+    lower = np.linalg.cholesky(symmetrize(factor @ factor.swapaxes(-1, -2)))
+    whitener = np.tril(np.linalg.solve(lower, identity(lower.shape[-1])[None]))
     return whitener, whitener @ factor
 
 
