@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import t
 
 from skdpfrechet._numerics import Array
+from skdpfrechet._solvers import enter_ball
 from skdpfrechet._validation import check_open_unit
 from skdpfrechet.inference._interval import ConfidenceInterval
 from skdpfrechet.inference._mean import MeanRelease
@@ -85,11 +86,11 @@ def noise_moments(
     """
     # The share of ρ² that varies falls with the dimension, and so do the draws that it takes.
     draws = max(50, min(2000, 10000 // manifold.dim))
-    squares = np.empty((len(points), draws))
+    squares, local = np.empty((len(points), draws)), manifold.localize(origin)
     for point, row in zip(points, squares, strict=True):
-        start = np.broadcast_to(point, (draws, *manifold.point_shape))
-        shaken = mechanism.release(start, np.random.default_rng(20260514))
-        row[:] = manifold.dist(point, manifold.project_to_ball(shaken, origin, radius)) ** 2
+        shaken = mechanism.simulate(point, draws, np.random.default_rng(20260514))
+        sample = enter_ball(local, shaken, radius, inf)
+        row[:] = sample.squared_distances(local.to_model(point))
     return np.minimum(squares.mean(axis=-1), radius**2), squares.var(axis=-1)
 
 

@@ -34,6 +34,10 @@ class Mechanism(ABC):
             The second, which can be predicted, is for tests and simulations only.
         """
 
+    def simulate(self, center: Array, count: int, rng: RandomSource) -> Array:
+        """Return `count` independent releases of one public `center`."""
+        return self.release(np.broadcast_to(center, (count, *np.shape(center))), rng)
+
     @abstractmethod
     def log_density(self, center: Array, x: Array) -> Array:
         """Return the log density of releasing `x` when the private value is `center`.

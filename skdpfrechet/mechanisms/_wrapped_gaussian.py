@@ -155,9 +155,14 @@ class WrappedGaussian(Mechanism):
         return gaussian_guarantee(sensitivity, self.sigma)
 
     def release(self, center: Array, rng: RandomSource) -> Array:
-        c = self.manifold.log_coords(self.foot, center)
-        c = add_gaussian(c, self.sigma, self.grid, rng)
-        return self.manifold.saturated_exp(self.foot, c)
+        return self._around(self.manifold.log_coords(self.foot, center), rng)
+
+    def simulate(self, center: Array, count: int, rng: RandomSource) -> Array:
+        c = self.manifold.log_coords(self.foot, center)  # once, not `count` times
+        return self._around(np.broadcast_to(c, (count, *c.shape)), rng)
+
+    def _around(self, c: Array, rng: RandomSource) -> Array:
+        return self.manifold.saturated_exp(self.foot, add_gaussian(c, self.sigma, self.grid, rng))
 
     def log_density(self, center: Array, x: Array) -> Array:
         v = self.manifold.log(self.foot, x)

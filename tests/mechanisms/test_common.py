@@ -419,6 +419,16 @@ def test_equal_generators_give_equal_releases(case):
     assert (mechanism.release(centers, rng) != first).any()
 
 
+def test_simulations_are_releases_of_a_repeated_value(case):
+    center, count = case.centers(), 7
+    mechanism = case.make(0.3)
+    draws = mechanism.simulate(center, count, np.random.default_rng(3))
+    repeated = np.broadcast_to(center, (count, *center.shape))
+    releases = mechanism.release(repeated, np.random.default_rng(3))
+    assert_allclose(draws, releases, rtol=1e-12, atol=1e-12)
+    assert len(np.unique(draws.round(9), axis=0)) > 1
+
+
 def test_noise_does_not_use_the_global_generator(case):
     state = np.random.get_state(legacy=False)  # noqa: NPY002
     case.make(0.5).release(case.centers(6), np.random.default_rng(8))
