@@ -21,11 +21,13 @@ from skdpfrechet._kernels._straight_line import Value, straight_line, total, vec
 from skdpfrechet._kernels._vector import (
     LANES,
     broadcast,
+    entry,
     horizontal_sum,
     load,
     require_float64_array,
     splat,
     store,
+    sum_lanes,
     vector,
     vector_pointer,
 )
@@ -57,7 +59,6 @@ def small_pass(
     """Reduce the logarithms of some segments."""
     blocks, entries = packed.shape[1], packed.shape[2]
     per_sample = (blocks + segment_blocks - 1) // segment_blocks
-    bounds, scratch = np.empty(8), np.empty(entries * 8)
     for segment in range(first, last):
         sample = segment // per_sample
         low = (segment - sample * per_sample) * segment_blocks
@@ -69,10 +70,10 @@ def small_pass(
         for k in range(low, high):
             x = _load_triangle(shape, packed, (sample * blocks + k) * entries * 8)
             reduced = _tridiagonal(_whitened(w, x))
-            store(bounds, 0, _bound(shape, reduced))
+            bound = _bound(shape, reduced)
             row = 0
             for lane in range(8):
-                while row < limits.size and not bounds[lane] <= limits[row]:
+                while row < limits.size and not entry(bound, lane) <= limits[row]:
                     row += 1
             if row == limits.size:  # also when a bound is NaN
                 flags[sample, k] = 1
@@ -91,9 +92,7 @@ def small_pass(
                 store(distances, (sample * blocks + k) * 8, norm)
             if logs.size > 0:
                 _store_triangle(log, logs, start + (k - low) * 8, logs.shape[1])
-        _store_triangle(log_sum, scratch, 0, 8)
-        for i in range(entries):
-            sums[segment, i] = horizontal_sum(load(scratch, i * 8))
+        _store_sums(log_sum, sums, segment * (entries + 2))
         sums[segment, entries] = horizontal_sum(squares)
         sums[segment, entries + 1] = horizontal_sum(spread)
 
@@ -447,3 +446,18 @@ def _store_triangle(typing_context, triangle, a, offset, stride):
         return context.get_dummy_value()
 
     return types.void(triangle, a, types.intp, types.intp), codegen
+
+
+@intrinsic
+def _store_sums(typing_context, triangle, a, offset):
+    """Write the `horizontal_sum` of each vector of a triangle to consecutive entries."""
+    require_float64_array(a)
+
+    def codegen(context, builder, signature, args):
+        data = context.make_array(a)(context, builder, args[1]).data
+        for i, lanes in enumerate(cgutils.unpack_tuple(builder, args[0], triangle.count)):
+            position = builder.add(args[2], ir.Constant(args[2].type, i))
+            builder.store(sum_lanes(builder, lanes), builder.gep(data, [position]))
+        return context.get_dummy_value()
+
+    return types.void(triangle, a, types.intp), codegen

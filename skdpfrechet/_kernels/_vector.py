@@ -74,6 +74,15 @@ def sqrt_lanes(builder: Any, v: Any) -> Any:
     return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), [v])
 
 
+def sum_lanes(builder: Any, v: Any) -> Any:
+    """Emit the sum of the lanes, added in the fixed order 0, 1, 2, ..."""
+    lanes = [builder.extract_element(v, ir.Constant(_LLVM_INDEX, i)) for i in range(LANES)]
+    total = lanes[0]
+    for lane in lanes[1:]:
+        total = builder.fadd(total, lane)
+    return total
+
+
 def select_greater_lanes(builder: Any, x: Any, y: Any, a: Any, b: Any) -> Any:
     """Emit `a` where x > y and `b` elsewhere, also where either is NaN."""
     return builder.select(builder.fcmp_ordered(">", x, y), a, b)
@@ -139,15 +148,19 @@ def horizontal_sum(typing_context, v):
     """Return the sum of the lanes, added in the fixed order 0, 1, 2, ..."""
 
     def codegen(context, builder, signature, args):
-        lanes = [
-            builder.extract_element(args[0], ir.Constant(_LLVM_INDEX, i)) for i in range(LANES)
-        ]
-        total = lanes[0]
-        for lane in lanes[1:]:
-            total = builder.fadd(total, lane)
-        return total
+        return sum_lanes(builder, args[0])
 
     return types.float64(vector), codegen
+
+
+@intrinsic
+def entry(typing_context, v, i):
+    """Return lane `i`, from 0 to 7."""
+
+    def codegen(context, builder, signature, args):
+        return builder.extract_element(*args)
+
+    return types.float64(vector, types.intp), codegen
 
 
 # --- functions ---------------------------------------------------------------------------------
