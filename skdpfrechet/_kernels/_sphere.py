@@ -26,10 +26,12 @@ from skdpfrechet._kernels._compile import inlined, inner, kernel
 from skdpfrechet._kernels._threads import run_segments, segment_count
 from skdpfrechet._kernels._vector import (
     LANES,
+    broadcast,
     empty_vectors,
     horizontal_sum,
     load,
     select_greater,
+    select_greater_lanes,
     splat,
     store,
     vector,
@@ -297,12 +299,20 @@ def _polynomial(name: str, coefficients: tuple[float, ...]) -> Any:
 _ratio = _polynomial("_ratio", _RATIO)
 
 
-@inner
-def _ones(lanes, first, last):
+@intrinsic
+def _ones(typing_context, first, last):
     """Return the vector with ones in some lanes and zeros in the others."""
-    for lane in range(LANES):
-        lanes[lane] = 1.0 if first <= lane < last else 0.0
-    return load(lanes, 0)
+
+    def codegen(context, builder, signature, args):
+        bounds = [broadcast(builder, builder.sitofp(x, ir.DoubleType())) for x in args]
+        numbers, zeros, ones = (
+            ir.Constant(bounds[0].type, lanes)
+            for lanes in ([float(i) for i in range(LANES)], [0.0] * LANES, [1.0] * LANES)
+        )
+        below_last = select_greater_lanes(builder, bounds[1], numbers, ones, zeros)
+        return select_greater_lanes(builder, bounds[0], numbers, zeros, below_last)
+
+    return vector(types.intp, types.intp), codegen
 
 
 @inner
@@ -407,7 +417,7 @@ def _block_sums(values, base, count, segments, first, last, squared_radius, mode
     matrix = mode in (_HESSIAN, _MOMENT)
     zero, half, one, limit = splat(0.0), splat(0.5), splat(1.0), splat(1e300)
     lanes = np.empty(LANES)
-    tail = _ones(lanes, 0, count - (blocks - 1) * LANES)
+    tail = _ones(0, count - (blocks - 1) * LANES)
     w = np.empty(_BLOCKS * stride)
     factors, weights = np.empty(_BLOCKS * LANES), np.empty(_BLOCKS * LANES)
     total = np.empty(stride)
@@ -469,7 +479,7 @@ def _block_sums(values, base, count, segments, first, last, squared_radius, mode
 _UNROLLED_SOURCE = """
 def _block_sums_{size}(values, base, count, segments, first, last, squared_radius, mode, out):
     blocks = (count + 7) // 8
-    tail = _ones(np.empty(8), 0, count - (blocks - 1) * 8)
+    tail = _ones(0, count - (blocks - 1) * 8)
     zero, half, one, limit = splat(0.0), splat(0.5), splat(1.0), splat(1e300)
     for item in range(first, last):
         r, s = item // segments, item % segments
@@ -581,7 +591,7 @@ def _row_sums(values, base, count, segments, first, last, squared_radius, mode, 
     whole = size // 8 * 8
     padded = (size + 7) // 8 * 8
     lanes = np.empty(8)
-    fresh = _ones(lanes, whole + 8 - size, 8)
+    fresh = _ones(whole + 8 - size, 8)
     zero, half, one = splat(0.0), splat(0.5), splat(1.0)
     limit = splat(1e300)
     total = np.empty(padded)
@@ -629,7 +639,7 @@ def _row_sums(values, base, count, segments, first, last, squared_radius, mode, 
                 for lane in range(min(8, stop - i)):
                     out[r, i + lane] = lanes[lane]
                 continue
-            present = one if stop - i >= 8 else _ones(lanes, 0, stop - i)
+            present = one if stop - i >= 8 else _ones(0, stop - i)
             squared += square * present
             cotangents += cotangent * present
             store(lanes, 0, side)
