@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 import numba
+from numba import extending, types
 
 from skdpfrechet._kernels._vector import FASTMATH
 
@@ -18,6 +19,7 @@ _OPTIONS: dict[str, Any] = {
 }
 
 _njit: Any = numba.njit  # its stubs do not know all options
+_intrinsic: Any = extending.intrinsic
 
 
 def kernel(function: Callable[..., Any]) -> Any:
@@ -39,3 +41,17 @@ def inner(function: Callable[..., Any]) -> Any:
 def inlined(function: Callable[..., Any]) -> Any:
     """Compile a function whose code is copied to every place that calls it."""
     return _njit(no_cpython_wrapper=True, forceinline=True, **_OPTIONS)(function)
+
+
+@_intrinsic
+def short_loops(typing_context):
+    """Ask for short code of the calling function: its loops are short, copies of them not faster.
+
+    To vectorise and unroll such loops takes LLVM longer than everything else.
+    """
+
+    def codegen(context, builder, signature, args):
+        builder.function.attributes.add("optsize")
+        return context.get_dummy_value()
+
+    return types.void(), codegen

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from skdpfrechet._kernels._compile import inlined, inner
+from skdpfrechet._kernels._compile import inlined, inner, short_loops
 from skdpfrechet._kernels._vector import horizontal_sum, load, splat
 
 _INTEGERS = 1.5 * 2.0**52  # adding it rounds to an integer, subtracting it leaves that
@@ -21,6 +21,7 @@ def gram(a, low, high, result):
     Tiles of 3 x 3 entries, the last ones overlapping those before. BLAS is no faster on so few
     rows, and would start threads of its own. `a` has three rows at least.
     """
+    short_loops()
     dim, columns = a.shape
     zero = splat(0.0)
     for tile_row in range(0, dim, 3):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from skdpfrechet._kernels._compile import inner, kernel
+from skdpfrechet._kernels._compile import inner, kernel, short_loops
 
 
 def specialize(function: Any, name: str, **bindings: Any) -> Callable[..., Any]:
@@ -24,6 +24,7 @@ def specialize(function: Any, name: str, **bindings: Any) -> Callable[..., Any]:
 @inner
 def multiply(a, b, out):
     """Write the product of two square matrices to `out`."""
+    short_loops()
     size = len(a)
     for i in range(size):
         for j in range(size):
@@ -37,6 +38,7 @@ def multiply(a, b, out):
 @kernel
 def cholesky(a, out):
     """Write the lower Cholesky factor of `a` to `out`; False where it has none."""
+    short_loops()
     size = len(a)
     for i in range(size):
         for j in range(i + 1):
@@ -57,6 +59,7 @@ def cholesky(a, out):
 @kernel
 def invert_lower(a, out):
     """Write the inverse of a lower triangular matrix to `out`."""
+    short_loops()
     size = len(a)
     for j in range(size):
         for i in range(j):
@@ -72,6 +75,7 @@ def invert_lower(a, out):
 @kernel
 def dot(a, b):
     """Return the inner product of two matrices."""
+    short_loops()
     total = 0.0
     for i in range(a.shape[0]):
         for j in range(a.shape[1]):
@@ -85,6 +89,7 @@ def dot(a, b):
 @kernel
 def copy(a, out):
     """Write `a` to `out`, both of two axes."""
+    short_loops()
     for i in range(a.shape[0]):
         for j in range(a.shape[1]):
             out[i, j] = a[i, j]
@@ -93,6 +98,7 @@ def copy(a, out):
 @kernel
 def add(out, factor, a):
     """Add ``factor * a`` to `out`, both of two axes."""
+    short_loops()
     for i in range(a.shape[0]):
         for j in range(a.shape[1]):
             out[i, j] += factor * a[i, j]
@@ -101,6 +107,7 @@ def add(out, factor, a):
 @kernel
 def scale(out, factor):
     """Multiply `out`, of two axes, by a number."""
+    short_loops()
     for i in range(out.shape[0]):
         for j in range(out.shape[1]):
             out[i, j] *= factor
@@ -109,5 +116,6 @@ def scale(out, factor):
 @kernel
 def copy_vector(a, out):
     """Write `a` to `out`, both of one axis."""
+    short_loops()
     for i in range(len(a)):
         out[i] = a[i]

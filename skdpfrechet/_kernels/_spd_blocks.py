@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skdpfrechet._kernels._compile import kernel
+from skdpfrechet._kernels._compile import kernel, short_loops
 from skdpfrechet._kernels._gram import gram, rounded
 from skdpfrechet._kernels._spd_small import small_pass
 from skdpfrechet._kernels._vector import load, select_greater, splat, store, vsqrt
@@ -16,6 +16,7 @@ def clip_columns(triangles, scales, center, radius, step, low, high):
 
     With a `step`, a power of two, coordinates become the integers nearest to their multiples of it.
     """
+    short_loops()
     dim, columns = triangles.shape
     zero, one = splat(0.0), splat(1.0)
     for column in range(low, high, 8):
@@ -57,6 +58,7 @@ def small_moments(
     moments,  # out (pieces, q, q) Σ c cᵀ
 ):
     """Sum the products of clipped logarithms, which are never written to memory."""
+    short_loops()
     blocks, entries = packed.shape[1], packed.shape[2]
     per_sample = (blocks + length - 1) // length
     columns = length * 8 + 8

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from skdpfrechet._kernels._compile import inner, kernel
+from skdpfrechet._kernels._compile import inner, kernel, short_loops
 from skdpfrechet._kernels._log_nodes import allowed_error, log_nodes
 from skdpfrechet._kernels._small import (
     add,
@@ -46,6 +46,7 @@ def half_exponential(v, out, square, work, argument):
     argument, and within 4e-4 of exp where the argument is at most 1/2. A step need not be the exact
     exponential: what counts is that E is the root of the E² that the new factor is made from.
     """
+    short_loops()
     size = len(v)
     halvings = 1
     length = np.sqrt(dot(v, v)) / 2
@@ -77,6 +78,7 @@ def half_exponential(v, out, square, work, argument):
 @kernel
 def rotate(v, rotation, work):
     """Replace `v` by ``Oᵀ v O``."""
+    short_loops()
     size = len(v)
     multiply(v, rotation, work)
     for i in range(size):
@@ -94,6 +96,7 @@ def direction(gradient, stiffness, moved, changed, count, weights, out):
     The initial scaling is the inverse of the Hessian's trace part, exactly 1 on multiples of the
     identity, and of its average `stiffness` on traceless matrices. `weights` is scratch.
     """
+    short_loops()
     size = len(gradient)
     copy(gradient, out)
     oldest = max(0, count - MEMORY)
@@ -122,6 +125,7 @@ def advance(whitener, step, new_whitener, rotation, scratch):
 
     `scratch` has shape (4, p, p). False if rounding spoilt the new factor.
     """
+    short_loops()
     root, square, factor, inverse = scratch[0], scratch[1], scratch[2], scratch[3]
     half_exponential(step, root, square, factor, inverse)
     multiply(root, root, square)
@@ -142,6 +146,7 @@ def advance(whitener, step, new_whitener, rotation, scratch):
 @kernel
 def lower_triangle(a, out):
     """Write the rows of the lower triangle of `a` to `out`."""
+    short_loops()
     at = 0
     for i in range(len(a)):
         for j in range(i + 1):
@@ -155,6 +160,7 @@ def collect(sums, flags, count, out):
 
     Returns Σ‖log‖², Σ(p‖log‖² - (tr log)²) and whether all logarithms are to be trusted.
     """
+    short_loops()
     for k in range(len(flags)):
         if flags[k]:
             return np.inf, np.inf, False
@@ -173,6 +179,7 @@ def collect(sums, flags, count, out):
 @kernel
 def arithmetic_mean(blocks, count, out):
     """Write the arithmetic mean of packed matrices."""
+    short_loops()
     flat = blocks.reshape(-1)
     width = blocks.shape[1] * 8
     totals = np.zeros(width)
@@ -229,6 +236,7 @@ def _descend(packed, count, first, last, tolerance, max_iter, means, residuals, 
     residual it is halved. The scratch `space` comes from outside: to compile the allocation of an
     array takes longer than most of the functions here.
     """
+    short_loops()
     scratch, matrices, moved, changed, weights = space
     gradient, new_gradient, whitener = matrices[0], matrices[1], matrices[2]
     new_whitener, step, rotation = matrices[3], matrices[4], matrices[5]
@@ -311,7 +319,7 @@ def _threaded(seconds: float, n_jobs: int) -> Any:
         run(split(part, last - first, n_jobs), seconds, n_jobs)
 
     run_ = specialize(_run_pass, "run", small_pass=spread_pass)
-    return specialize(_descend, "descend", run_pass=run_)
+    return specialize(_descend, "descend", run_pass=run_, short_loops=list)
 
 
 def mean(packed: Packed, tolerance: float, max_iter: int, n_jobs: int) -> tuple[Array, Array]:

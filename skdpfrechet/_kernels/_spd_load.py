@@ -21,7 +21,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from skdpfrechet._kernels._compile import kernel
+from skdpfrechet._kernels._compile import kernel, short_loops
 from skdpfrechet._kernels._spd_load_large import SMALLEST_PIVOT, gather_last, load_large
 from skdpfrechet._kernels._spd_small import (
     LARGEST_SIZE,
@@ -134,6 +134,7 @@ def load_small(
     last,
 ):
     """Pack records, and inspect them on the way."""
+    short_loops()
     per_sample, entries = blocks.shape[1], blocks.shape[2]
     square = len(shape) * len(shape)
     flat = blocks.reshape(-1)

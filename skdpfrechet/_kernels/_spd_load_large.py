@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skdpfrechet._kernels._compile import inner, kernel
+from skdpfrechet._kernels._compile import inner, kernel, short_loops
 from skdpfrechet._kernels._transpose import transpose_eight
 from skdpfrechet._kernels._vector import load, select_greater, splat, store
 
@@ -14,6 +14,7 @@ SMALLEST_PIVOT = 1e-10  # of a certified matrix, relative to its diagonal entry
 @inner
 def gather_last(points, start, count, done, square, spare):
     """Copy the last records of a replication to `spare`, filled up with the first one."""
+    short_loops()
     for lane in range(8):
         record = done + lane if done + lane < count else 0
         for i in range(square):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from skdpfrechet._kernels._compile import kernel
+from skdpfrechet._kernels._compile import kernel, short_loops
 from skdpfrechet._kernels._small import cholesky, copy_vector, specialize
 from skdpfrechet._kernels._sphere import _HESSIAN, Packed, _pieces, block_kernel, log_sums
 from skdpfrechet._kernels._threads import run_segments
@@ -30,6 +30,7 @@ def read_sums(sums, base, count, gradient, hessian):
 
     `sums` are those of a pass: Σ f w, Σ θ², Σ θ cot θ, and the lower triangle of Σ b w wᵀ.
     """
+    short_loops()
     size = len(base)
     along = 0.0
     for i in range(size):
@@ -60,6 +61,7 @@ def read_sums(sums, base, count, gradient, hessian):
 @kernel
 def solve(factor, b):
     """Solve ``C Cᵀ x = b`` in place for a lower Cholesky factor C."""
+    short_loops()
     size = len(b)
     for i in range(size):
         for j in range(i):
@@ -74,6 +76,7 @@ def solve(factor, b):
 @kernel
 def walk(base, step, out):
     """Write the point that the geodesic from `base` with velocity `step` reaches."""
+    short_loops()
     along = 0.0
     for i in range(len(base)):
         along += step[i] * base[i]
@@ -95,6 +98,7 @@ def walk(base, step, out):
 @kernel
 def norm(v):
     """Return the Euclidean norm."""
+    short_loops()
     total = 0.0
     for x in v:
         total += x * x
@@ -104,6 +108,7 @@ def norm(v):
 @kernel
 def extrinsic_mean(values, count, replication, out):
     """Write the normalised arithmetic mean of packed points; False where it vanishes."""
+    short_loops()
     size = len(out)
     blocks = (count + LANES - 1) // LANES
     totals = np.zeros(size * LANES)
@@ -151,6 +156,7 @@ def _descend(
     Only steps that stay in the ball around `start` and lower the objective or the residual are
     taken: nothing else is certified beyond a quarter of a great circle.
     """
+    short_loops()
     size = base.shape[1]
     gradient, hessian, factor = np.empty(size), np.empty((size, size)), np.empty((size, size))
     accepted, lost = np.empty(size), np.empty(size)
@@ -207,7 +213,7 @@ def _threaded(size: int, n_jobs: int) -> Any:
             n_jobs,
         )
 
-    return specialize(_descend, "descend", block_sums=spread_sums)
+    return specialize(_descend, "descend", block_sums=spread_sums, short_loops=list)
 
 
 def mean(

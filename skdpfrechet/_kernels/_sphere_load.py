@@ -6,7 +6,7 @@ from math import cos
 
 import numpy as np
 
-from skdpfrechet._kernels._compile import kernel
+from skdpfrechet._kernels._compile import kernel, short_loops
 from skdpfrechet._kernels._sphere import _BLOCKED, Packed, _any_greater, _pieces
 from skdpfrechet._kernels._threads import run_segments
 from skdpfrechet._kernels._transpose import transpose_eight
@@ -68,6 +68,7 @@ def enter(points: Array, center: Array, radius: float, n_jobs: int) -> tuple[Pac
 
 @kernel
 def _enter_blocks(points, center, least, count, segments, first, last, values, outside, certified):
+    short_loops()
     size = len(center)
     blocks = (count + 7) // 8
     spare, tile = np.zeros(8 * size + 8), np.empty(64)

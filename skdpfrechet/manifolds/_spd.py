@@ -101,11 +101,10 @@ def is_positive_definite(a: Array) -> Array:
     variables leave unexplained: a test that no rescaling of the variables changes.
     """
     size = a.shape[-1]
-    if a.ndim <= 3 and _kernels.compiled():
+    if a.ndim == 3 and _kernels.compiled():
         from skdpfrechet._kernels._cholesky import positive_definite
 
-        known = positive_definite(a.reshape(-1, size, size), _kernels.n_threads())
-        return known.reshape(a.shape[:-2])
+        return positive_definite(a, _kernels.n_threads())
     diagonal = np.diagonal(a, axis1=-2, axis2=-1)
     positive = np.asarray((diagonal > 0).all(axis=-1) & np.isfinite(a).all(axis=(-1, -2)))
     if not positive.all():
