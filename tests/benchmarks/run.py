@@ -232,15 +232,15 @@ def fits(row: Row, threads: int) -> dict[str, Callable[[], float]]:
     else:
         center, radius = np.eye(row.size + 1)[-1], 1.45
     shared = {"manifold": row.space, "radius": radius, "center": center, "n_jobs": threads}
-    tolerance = max(1e-4 * 2 * radius / row.n, 1e-9 * radius)  # as the fit asks for
     inference = DPFrechetMean(**shared).fit(X)._inference
 
-    def bare() -> object:
+    def bare(tolerance: float) -> object:
         with _kernels.threads(threads):
             return frechet_mean(row.manifold, X, center, radius=radius, tolerance=tolerance)
 
     return {
-        "bare": clock(bare),
+        "bare": clock(partial(bare, TOLERANCE)),
+        "coarse": clock(partial(bare, max(1e-4 * 2 * radius / row.n, 1e-9 * radius))),
         "mean": clock(lambda: DPFrechetMean(**shared).fit(X)),
         "variance": clock(lambda: DPFrechetVariance(**shared).fit(X)),
         "region": clock(lambda: type(inference).region.func(inference)),
@@ -248,13 +248,15 @@ def fits(row: Row, threads: int) -> dict[str, Callable[[], float]]:
 
 
 def fit_table(budget: float) -> list[str]:
-    """What a private fit costs next to the bare mean of the same records at its tolerance."""
+    """What a private fit costs next to the bare mean of the same records."""
     lines = [
-        "| records | threads | bare mean ms | fit of the mean | fit of the variance | region ms |",
-        "|---|---|---|---|---|---|",
+        "| records | threads | bare mean ms | as exact as the fit's ms | fit of the mean ms "
+        "| fit of the variance ms | region ms |",
+        "|---|---|---|---|---|---|---|",
     ]
-    designs = [("spd", n, p) for n, p in ((600, 2), (10_000, 5), (100_000, 5), (10_000, 16))]
-    designs += [("sphere", n, d) for n, d in ((600, 2), (100_000, 2))]
+    designs = [("spd", 16, 5), ("spd", 600, 2), ("spd", 10_000, 5), ("spd", 100_000, 5)]
+    designs += [("spd", 100_000, 3), ("spd", 10_000, 16), ("sphere", 16, 2), ("sphere", 600, 2)]
+    designs += [("sphere", 100_000, 2), ("sphere", 1_000_000, 2), ("sphere", 10_000, 30)]
     for space, n, size in designs:
         row = Row(space, 1, n, size, "")
         for threads in (1, 2):
@@ -262,6 +264,7 @@ def fit_table(budget: float) -> list[str]:
                 s = medians(fits(row, threads), budget)
             lines.append(
                 f"| {row.name} | {threads} | {_milliseconds(s['bare'])} "
+                f"| {_milliseconds(s['coarse'])} "
                 f"| {_milliseconds(s['mean'])} (× {s['mean'] / s['bare']:.2f}) "
                 f"| {_milliseconds(s['variance'])} (× {s['variance'] / s['bare']:.2f}) "
                 f"| {_milliseconds(s['region'])} |"
@@ -409,7 +412,12 @@ def main() -> None:
             "## A private fit",
             "",
             "Validation, projection to the ball, the mean with its certificate, the second moment "
-            "(or the squared distances), noise. The region is computed when it is first asked for.",
+            "(or the squared distances), noise. The region is computed when it is first asked for. "
+            "In brackets: over the bare mean to 1e-8; a fit is content with less, 1e-4 of what one "
+            "record can move. The goal is 1.5 from 10⁴ records on. A fit reads the records once "
+            "more, for the second moment, whose products cost up to half a pass; on spheres of "
+            "many dimensions they cost more than the mean. The rest does not depend on n: the rows "
+            "of 16 records show it.",
             "",
             *fit_table(options.budget),
             "",
