@@ -91,7 +91,7 @@ def logs(packed: Packed, whitener: Array, n_jobs: int) -> Array:
     """Return vecd(log Y) of every record, (R, n, q)."""
     samples, _, dim, _ = packed.blocks.shape
     result = np.empty((samples, packed.count, dim))
-    _, _, order, scales = _layout(packed.size)
+    _, _, order, scales = layout(packed.size)
     for sample, start, triangles in _log_chunks(packed, whitener, n_jobs):
         chunk = triangles.T[: packed.count - start] * scales
         result[sample, start : start + len(chunk)] = chunk[:, order]
@@ -127,7 +127,7 @@ def unrotated_moment_sums(
     """
     samples, _, dim, _ = packed.blocks.shape
     turn = rotation.swapaxes(-1, -2)
-    _, _, order, scales = _layout(packed.size)
+    _, _, order, scales = layout(packed.size)
     centers = np.empty((samples, dim))
     centers[:, order] = vecd(rotation @ unvecd(middle) @ turn)
     radius, step = float(radius), float(step)
@@ -168,7 +168,9 @@ def _sum_pass(
 
     run(split(task, segments, n_jobs), _seconds(packed), n_jobs)
     totals = sums.reshape(samples, -1, dim + 2).sum(axis=1)
-    result = LogSums(_unpack(totals[:, :dim], packed.size), totals[:, dim], totals[:, dim + 1])
+    result = LogSums(
+        unpack_triangles(totals[:, :dim], packed.size), totals[:, dim], totals[:, dim + 1]
+    )
     for r, k, matrices in _flagged_logs(packed, whitener, flags):
         lanes = k[:, None] * LANES + np.arange(LANES)
         real = lanes < packed.count
@@ -267,7 +269,7 @@ def _columns(matrices: Array) -> Array:
     """Return the lower triangles of (..., p, p) as (q, ...)."""
     size = matrices.shape[-1]
     flat = matrices.reshape(*matrices.shape[:-2], -1)
-    return np.moveaxis(flat[..., _layout(size).lower], -1, 0)
+    return np.moveaxis(flat[..., layout(size).lower], -1, 0)
 
 
 def _clipped_gram(
@@ -301,7 +303,7 @@ def _arguments(packed: Packed, whitener: Array, accuracy: Accuracy) -> tuple[Any
     """Return what all passes over small matrices take first."""
     samples, blocks, _, _ = packed.blocks.shape
     tail = _TAILS[packed.count - (blocks - 1) * LANES]
-    triangles = whitener.reshape(samples, -1).take(_layout(packed.size).lower, axis=1)
+    triangles = whitener.reshape(samples, -1).take(layout(packed.size).lower, axis=1)
     shape = (0,) * packed.size
     return (shape, packed.blocks, tail, triangles, *log_nodes(accuracy).tables)
 
@@ -324,7 +326,7 @@ def _flagged_logs(
     flagged = np.argwhere(flags)
     for start in range(0, len(flagged), _FLAGGED_AT_ONCE):
         r, k = flagged[start : start + _FLAGGED_AT_ONCE].T
-        records = _unpack(packed.blocks[r, k].swapaxes(-1, -2), packed.size)
+        records = unpack_triangles(packed.blocks[r, k].swapaxes(-1, -2), packed.size)
         w = whitener[r][:, None]
         with np.errstate(all="ignore"):
             white = symmetrize(w @ records @ w.swapaxes(-1, -2))
@@ -346,7 +348,8 @@ class _Layout(NamedTuple):
 
 
 @functools.cache
-def _layout(size: int) -> _Layout:
+def layout(size: int) -> _Layout:
+    """Return the index arrays of one size."""
     rows, columns = np.tril_indices(size)
     entry = np.empty((size, size), dtype=np.intp)
     entry[rows, columns] = entry[columns, rows] = np.arange(rows.size)
@@ -354,9 +357,9 @@ def _layout(size: int) -> _Layout:
     return _Layout(rows * size + columns, entry, entry[np.triu_indices(size)], scales)
 
 
-def _unpack(triangles: Array, size: int) -> Array:
+def unpack_triangles(triangles: Array, size: int) -> Array:
     """Return the symmetric matrices of lower triangles along the last axis."""
-    return triangles.take(_layout(size).entry, axis=-1)
+    return triangles.take(layout(size).entry, axis=-1)
 
 
 def _segment_blocks(size: int) -> int:

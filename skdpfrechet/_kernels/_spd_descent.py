@@ -24,7 +24,7 @@ from skdpfrechet._kernels._small import (
     scale,
     specialize,
 )
-from skdpfrechet._kernels._spd import Packed, _seconds, _segment_blocks
+from skdpfrechet._kernels._spd import Packed, _seconds, _segment_blocks, unpack_triangles
 from skdpfrechet._kernels._spd_small import LARGEST_SIZE, small_pass
 from skdpfrechet._kernels._threads import run, split
 from skdpfrechet._kernels._vector import LANES, horizontal_sum, load, store
@@ -377,7 +377,7 @@ def unpack(packed: Packed) -> Array:
     """Return the packed matrices, shape (R, n, p, p)."""
     replications, _, dim, _ = packed.blocks.shape
     triangles = np.swapaxes(packed.blocks, -1, -2).reshape(replications, -1, dim)
-    return _square(triangles[:, : packed.count], packed.size)
+    return unpack_triangles(triangles[:, : packed.count], packed.size)
 
 
 def arithmetic_means(packed: Packed) -> Array:
@@ -386,11 +386,3 @@ def arithmetic_means(packed: Packed) -> Array:
     for blocks, mean in zip(packed.blocks, means, strict=True):
         arithmetic_mean(blocks, packed.count, mean)
     return means
-
-
-def _square(triangles: Array, size: int) -> Array:
-    rows, columns = np.tril_indices(size)
-    matrices = np.empty((*triangles.shape[:-1], size, size))
-    matrices[..., rows, columns] = triangles
-    matrices[..., columns, rows] = triangles
-    return matrices

@@ -309,10 +309,10 @@ class CompiledSPD(Sample):
 
     def replaced(self, which: Array, points: Array) -> CompiledSPD:
         """Change the records numbered `which` in place, and return the sample."""
-        rows, columns = np.tril_indices(self.manifold.size)
+        lower = _spd.layout(self.manifold.size).lower
         block, lane = np.divmod(which, LANES)
         blocks = self._packed.blocks[0]
-        blocks[block, :, lane] = points[:, rows, columns]
+        blocks[block, :, lane] = points.reshape(len(points), -1)[:, lower]
         blocks[-1, :, self.n % LANES or LANES :] = blocks[0, :, :1]  # the filling is record 0
         return self
 
