@@ -372,7 +372,8 @@ def main() -> None:
             "other machines. BLAS is held to one thread. Written by",
             "",
             "```",
-            "python -m tests.benchmarks.run --output docs/benchmarks.md",
+            f"python -m tests.benchmarks.run --budget {options.budget:g} "
+            "--output docs/benchmarks.md",
             "```",
             "",
             "## Fréchet means",
