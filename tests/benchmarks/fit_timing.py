@@ -111,7 +111,8 @@ def parts(design: Design) -> dict[str, Callable[[], float]]:
     options = {"radius": radius, "tolerance": _fit_tolerance(design)}
     point = frechet_mean(local.model, sample, local.origin, **options)
     middle = np.zeros(manifold.dim)
-    model = DPFrechetMean(design.space, radius=radius, center=center)
+    # As much noise as on all the records: how it is drawn depends on that.
+    model = DPFrechetMean(design.space, radius=radius, center=center, mu=design.n / FEW)
     return {
         "bare": clock(
             lambda: frechet_mean(manifold, X, center, radius=radius, tolerance=TOLERANCE)

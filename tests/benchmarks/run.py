@@ -405,7 +405,8 @@ def main() -> None:
             "",
             "Where the goal is missed, the parts of a fit say why, one thread, over the bare mean. "
             "The second moment is taken at the released mean, a pass of its own. *rest* is a fit "
-            "of 16 records: what does not depend on their number.",
+            "of 16 records with as much noise: what does not depend on their number. "
+            "`python -m tests.benchmarks.fit_timing` prints these two tables alone.",
             "",
             *parts_table(options.budget),
             "",
