@@ -34,15 +34,26 @@ class LogNodes:
 
     reaches: Array  # (k,) ℓ
     limits: Array  # (k,) exp(ℓ)
-    counts: Array  # (k,) integers: number of poles
+    counts: Array  # (k,) integers, increasing: number of poles
     constants: Array  # (k,) Σ a_j
     weights: Array  # (k, most) -2 a_j s_j, padded by zeros
     shifts: Array  # (k, most) s_j, padded by ones
 
-    @property
-    def tables(self) -> tuple[Array, ...]:
-        """Limits, counts, constants, weights and shifts, as the kernels take them."""
-        return self.limits, self.counts, self.constants, self.weights, self.shifts
+    @functools.cached_property
+    def tables(self) -> tuple[Array, Array, Array]:
+        """Limits, counts and nodes, as the kernels take them.
+
+        A row of the nodes holds the constant and the weights, then a 1 and the shifts, each half
+        padded to a multiple of eight. One more row, without poles, stands for what is beyond all.
+        """
+        rows, most = self.weights.shape
+        width = -(-(most + 1) // 8) * 8
+        nodes = np.zeros((rows + 1, 2, width))
+        nodes[:, 1] = 1.0
+        nodes[:rows, 0, 0] = self.constants
+        nodes[:rows, 0, 1 : most + 1] = self.weights
+        nodes[:rows, 1, 1 : most + 1] = self.shifts
+        return self.limits, self.counts, nodes.reshape(rows + 1, -1)
 
 
 def allowed_error(accuracy: str, reach: float) -> float:
@@ -57,7 +68,6 @@ def log_nodes(accuracy: str) -> LogNodes:
     rows = [line.split()[1:] for line in lines if line.split()[0] == accuracy]
     table = [_unfold([float(x) for x in row]) for row in rows]
     most = max(a.size for _, a, _ in table)
-    most += most % 2  # kernels may take the poles in pairs
     weights, shifts = np.zeros((len(table), most)), np.ones((len(table), most))
     for i, (_, a, s) in enumerate(table):
         weights[i, : a.size] = -2 * a * s

@@ -2,8 +2,9 @@
 
 Records are packed once (`pack`); every pass then whitens them, Y = W X Wᵀ, and reduces log Y. A
 pass is cut into segments of fixed length whose partial sums are added in order: the results do
-not depend on the number of threads, bit for bit. Blocks that hold a record with |log λ(Y)| beyond
-`LARGEST_REACH`, or one that is not finite or not positive definite, are done by ``eigh`` instead.
+not depend on the number of threads, bit for bit. A record with |log λ(Y)| beyond `LARGEST_REACH`,
+or one that is not finite or not positive definite, is done by ``eigh`` instead. Which way a record
+goes, and every bit of its logarithm, depends on the record and the whitener alone.
 
 Shapes: R replications (independent problems) of n records; q = p (p + 1) / 2.
 """
@@ -32,7 +33,7 @@ _CHUNK_ENTRIES = 2**19  # of logarithms held at a time by the passes that need t
 _LARGEST_COMPILED_SIZE = 64  # products of as many pivots must not overflow
 _MOMENT_BLOCKS = 128  # of eight records per partial second moment: a second cache holds them
 _CLIP_COLUMNS = 2048  # records that a thread clips at a time
-_FLAGGED_AT_ONCE = 512  # blocks done by ``eigh`` in one call
+_FLAGGED_AT_ONCE = 4096  # records done by ``eigh`` in one call
 _TAILS = np.tri(LANES + 1, LANES, -1)  # row m: m ones
 _TINY = np.finfo(float).tiny
 
@@ -67,6 +68,17 @@ def pack(points: Array, n_jobs: int = 1) -> Packed:
     blocks = empty_vectors(samples, -(-count // LANES), size * (size + 1) // 2, LANES)
     pack_triangles(np.ascontiguousarray(points, dtype=float), blocks, n_jobs)
     return Packed(blocks, count, size)
+
+
+def take(packed: Packed, which: Array) -> Packed:
+    """Return the records numbered `which` of the only replication."""
+    numbers = np.zeros(-(-len(which) // LANES) * LANES, dtype=np.intp)
+    numbers[: len(which)], numbers[len(which) :] = which, which[0]
+    blocks = empty_vectors(1, len(numbers) // LANES, packed.blocks.shape[2], LANES)
+    block, lane = np.divmod(numbers.reshape(-1, 1, LANES), LANES)
+    entry = np.arange(blocks.shape[2])[:, None]
+    blocks[0] = packed.blocks[0][block, entry, lane]
+    return Packed(blocks, len(which), packed.size)
 
 
 def log_sums(packed: Packed, whitener: Array, accuracy: Accuracy, n_jobs: int) -> LogSums:
@@ -171,17 +183,14 @@ def _sum_pass(
     result = LogSums(
         unpack_triangles(totals[:, :dim], packed.size), totals[:, dim], totals[:, dim + 1]
     )
-    for r, k, matrices in _flagged_logs(packed, whitener, flags):
-        lanes = k[:, None] * LANES + np.arange(LANES)
-        real = lanes < packed.count
-        owner = np.broadcast_to(r[:, None], lanes.shape)[real]
+    for r, i, matrices in _flagged_logs(packed, whitener, flags):
         squares = (matrices**2).sum(axis=(-1, -2))
         traces = np.trace(matrices, axis1=-2, axis2=-1)
-        np.add.at(result.logs, owner, matrices[real])
-        np.add.at(result.squares, owner, squares[real])
-        np.add.at(result.spreads, owner, (packed.size * squares - traces**2)[real])
+        np.add.at(result.logs, r, matrices)
+        np.add.at(result.squares, r, squares)
+        np.add.at(result.spreads, r, packed.size * squares - traces**2)
         if distances.size:
-            distances[r[:, None], lanes] = squares
+            distances[r, i] = squares
     return result
 
 
@@ -217,9 +226,8 @@ def _chunk_logs(packed: Packed, whitener: Array, n_jobs: int) -> Array:
         kernel(first, last, length, sums, np.empty(0), triangles, flags)
 
     run(split(task, segments, n_jobs), _seconds(packed), n_jobs)
-    for _, k, matrices in _flagged_logs(packed, whitener, flags):
-        lanes = k[:, None] * LANES + np.arange(LANES)
-        triangles[:, lanes] = _columns(matrices)
+    for _, i, matrices in _flagged_logs(packed, whitener, flags):
+        triangles[:, i] = _columns(matrices)
     return triangles
 
 
@@ -255,12 +263,14 @@ def _small_moments(
 
     run(split(task, len(moments), n_jobs), 1.5 * _seconds(packed), n_jobs)
     totals = np.asarray(moments.reshape(samples, pieces, dim, dim).sum(axis=1))
-    for r, k, matrices in _flagged_logs(packed, whitener, flags):
+    for r, _, matrices in _flagged_logs(packed, whitener, flags):
         triangles = _columns(matrices)
-        for i, sample in enumerate(r):
-            columns = np.ascontiguousarray(triangles[:, i])
-            clip_columns(columns, scales, centers[sample], radius, step, 0, LANES)
-            columns[:, max(packed.count - k[i] * LANES, 0) :] = 0.0
+        for sample in np.unique(r):
+            mine = triangles[:, r == sample]
+            columns = np.zeros((dim, -(-mine.shape[1] // LANES) * LANES))
+            columns[:, : mine.shape[1]] = mine
+            clip_columns(columns, scales, centers[sample], radius, step, 0, columns.shape[1])
+            columns[:, mine.shape[1] :] = 0.0
             totals[sample] += columns @ columns.T
     return totals
 
@@ -311,7 +321,7 @@ def _arguments(packed: Packed, whitener: Array, accuracy: Accuracy) -> tuple[Any
 def _flag_everything(
     first: int, last: int, length: int, sums: Array, distances: Array, logs: Array, flags: Array
 ) -> None:
-    flags[...] = 1
+    flags[...] = 255
 
 
 # --- records the kernels refuse ----------------------------------------------------------------
@@ -320,19 +330,20 @@ def _flag_everything(
 def _flagged_logs(
     packed: Packed, whitener: Array, flags: Array
 ) -> Iterator[tuple[Array, Array, Array]]:
-    """Yield replications r (m,), blocks k (m,) and their log Y (m, 8, p, p), by ``eigh``."""
+    """Yield replications r (m,), records i (m,) and their log Y (m, p, p), by ``eigh``."""
     if not flags.any():
         return
-    flagged = np.argwhere(flags)
+    bits = np.unpackbits(flags, axis=-1, bitorder="little").reshape(len(flags), -1)
+    flagged = np.argwhere(bits[:, : packed.count])
     for start in range(0, len(flagged), _FLAGGED_AT_ONCE):
-        r, k = flagged[start : start + _FLAGGED_AT_ONCE].T
-        records = unpack_triangles(packed.blocks[r, k].swapaxes(-1, -2), packed.size)
-        w = whitener[r][:, None]
+        r, i = flagged[start : start + _FLAGGED_AT_ONCE].T
+        records = unpack_triangles(packed.blocks[r, i // LANES, :, i % LANES], packed.size)
+        w = whitener[r]
         with np.errstate(all="ignore"):
             white = symmetrize(w @ records @ w.swapaxes(-1, -2))
             values, vectors = eigh(white)
             matrices = from_eigen(np.log(np.maximum(values, _TINY)), vectors)
-        yield r, k, matrices
+        yield r, i, matrices
 
 
 # --- layout ------------------------------------------------------------------------------------

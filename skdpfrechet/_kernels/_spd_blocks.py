@@ -36,15 +36,13 @@ def clip_columns(triangles, scales, center, radius, step, low, high):
 
 @kernel
 def small_moments(
-    shape,  # this and the next eight: see `small_pass`
+    shape,  # this and the next six: see `small_pass`
     packed,
     tail,
     whiteners,
     limits,
     counts,
-    constants,
-    weights,
-    shifts,
+    nodes,
     first,  # pieces first, ..., last - 1 are done by this call
     last,
     length,  # blocks per piece
@@ -54,7 +52,7 @@ def small_moments(
     radius,
     step,  # 0 or that of `clip_columns`
     sums,  # (pieces, q + 2) for `small_pass`
-    flags,  # out (R, blocks) 1 where a block was left out
+    flags,  # out (R, blocks) a bit for each lane that was left out
     moments,  # out (pieces, q, q) Σ c cᵀ
 ):
     """Sum the products of clipped logarithms, which are never written to memory."""
@@ -63,8 +61,6 @@ def small_moments(
     per_sample = (blocks + length - 1) // length
     columns = length * 8 + 8
     logs, nothing = np.empty((entries, columns)), np.empty(0)
-    flat = logs.reshape(-1)
-    zero = splat(0.0)
     for piece in range(first, last):
         small_pass(
             shape,
@@ -73,9 +69,7 @@ def small_moments(
             whiteners,
             limits,
             counts,
-            constants,
-            weights,
-            shifts,
+            nodes,
             piece,
             piece + 1,
             length,
@@ -90,8 +84,10 @@ def small_moments(
         clip_columns(logs, scales, centers[sample], radius, step, 0, (high - low) * 8)
         for k in range(low, high):
             if flags[sample, k]:
-                for i in range(entries):
-                    store(flat, i * columns + (k - low) * 8, zero)
+                for lane in range(8):
+                    if flags[sample, k] >> lane & 1:
+                        for i in range(entries):
+                            logs[i, (k - low) * 8 + lane] = 0.0
         for column in range(count - low * 8, (high - low) * 8):
             for i in range(entries):
                 logs[i, column] = 0.0

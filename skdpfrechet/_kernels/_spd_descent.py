@@ -200,8 +200,8 @@ def arithmetic_mean(blocks, count, out):
 
 def _run_pass(packed, count, r, whitener, gradient, work):
     """Pass over replication `r`: write the mean logarithm, return what `collect` returns."""
-    shape, tail, whiteners, limits, counts, constants, weights, shifts = work[:8]
-    length, sums, flags, no_distances, no_logs = work[8:]
+    shape, tail, whiteners, limits, counts, nodes = work[:6]
+    length, sums, flags, no_distances, no_logs = work[6:]
     per_sample = len(sums) // len(packed)
     lower_triangle(whitener, whiteners[r])
     flags[r] = 0
@@ -212,9 +212,7 @@ def _run_pass(packed, count, r, whitener, gradient, work):
         whiteners,
         limits,
         counts,
-        constants,
-        weights,
-        shifts,
+        nodes,
         r * per_sample,
         (r + 1) * per_sample,
         length,
@@ -311,7 +309,7 @@ def _threaded(seconds: float, n_jobs: int) -> Any:
     """Return the same descent in Python, each pass of which is spread over threads."""
 
     def spread_pass(*arguments: Any) -> None:
-        head, (first, last), rest = arguments[:9], arguments[9:11], arguments[11:]
+        head, (first, last), rest = arguments[:7], arguments[7:9], arguments[9:]
 
         def part(low: int, high: int) -> None:
             small_pass(*head, first + low, first + high, *rest)
@@ -333,7 +331,6 @@ def mean(packed: Packed, tolerance: float, max_iter: int, n_jobs: int) -> tuple[
     if not 2 <= size <= LARGEST_SIZE:
         raise ValueError(f"size must be from 2 to {LARGEST_SIZE}, got {size}.")
     accuracy = "fast" if tolerance >= FAST_FROM else "full"
-    nodes = log_nodes(accuracy)
     error = size**0.5 * allowed_error(accuracy, 1.0)
     length = _segment_blocks(size)
     per_sample = -(-packed.blocks.shape[1] // length)
@@ -343,11 +340,7 @@ def mean(packed: Packed, tolerance: float, max_iter: int, n_jobs: int) -> tuple[
         (0,) * size,
         tail,
         np.empty((replications, dim)),
-        nodes.limits,
-        nodes.counts,
-        nodes.constants,
-        nodes.weights,
-        nodes.shifts,
+        *log_nodes(accuracy).tables,
         length,
         np.empty((replications * per_sample, dim + 2)),
         np.zeros(packed.blocks.shape[:2], dtype=np.uint8),

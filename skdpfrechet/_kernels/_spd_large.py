@@ -10,6 +10,12 @@ from __future__ import annotations
 import numpy as np
 
 from skdpfrechet._kernels._compile import inner, kernel
+from skdpfrechet._kernels._lane_nodes import (
+    CONSTANTS,
+    WEIGHTS,
+    choose_nodes,
+    lanes_beyond,
+)
 from skdpfrechet._kernels._vector import (
     horizontal_sum,
     load,
@@ -27,20 +33,18 @@ def large_pass(
     packed,  # (R, blocks, q, 8), see ``Packed``
     tail,  # (8,) 1 for the lanes of the last block that hold records, else 0
     whiteners,  # (R, q) lower triangles
-    limits,  # (k,) and the next four: see ``LogNodes``
+    limits,  # (k,) and the next two: see ``LogNodes.tables``
     counts,
-    constants,
-    weights,
-    shifts,
+    nodes,
     first,  # segments first, ..., last - 1 are done by this call
     last,
     segment_blocks,  # blocks per segment
     sums,  # out (segments, q + 2): Σ log Y, Σ ‖log Y‖², Σ (p ‖log Y‖² - (tr log Y)²)
     distances,  # out (8 R blocks,) ‖log Y‖², unless empty
     logs,  # out (q, at least 8 blocks) log Y, unless empty; for R = 1 and one segment
-    flags,  # out (R, blocks) 1 where a block was left out
+    flags,  # out (R, blocks) a bit for each lane that was left out
 ):
-    """Reduce the logarithms of some segments."""
+    """Reduce the logarithms of some segments; a matrix that is left out counts as 0."""
     blocks, entries = packed.shape[1], packed.shape[2]
     p = int((np.sqrt(8.0 * entries + 1.0) - 1.0) / 2.0 + 0.5)
     per_sample = (blocks + segment_blocks - 1) // segment_blocks
@@ -49,7 +53,9 @@ def large_pass(
     square, vectors = np.empty(p * p * 8), np.empty(p * p * 8)
     matrix, log, total = np.empty(entries * 8), np.empty(entries * 8), np.empty(entries * 8)
     diagonal, below, taus = np.empty(p * 8), np.zeros(p * 8), np.empty(p * 8)
-    poles = weights.shape[1]
+    poles = counts[-1]
+    lanes, between = np.full((1 + nodes.shape[1]) * 8, -1.0), 4 * nodes.shape[1]
+    search = np.empty(40)
     left, right = np.empty(p * poles * 8), np.empty(p * poles * 8)
     work = np.empty((4, p * 8))
     zero = splat(0.0)
@@ -67,23 +73,15 @@ def large_pass(
         for k in range(low, high):
             _whiten(records, (sample * blocks + k) * entries * 8, w, p, square, vectors, matrix)
             _tridiagonalize(matrix, p, vectors, taus, diagonal, below, work)
-            row = _enclose(diagonal, below, p, limits)
-            if row == limits.size:
-                flags[sample, k] = 1
-                continue
-            _tridiagonal_log(
-                diagonal,
-                below,
-                p,
-                counts[row],
-                constants[row],
-                weights[row],
-                shifts[row],
-                left,
-                right,
-                log,
-            )
+            rows, reached = _enclose(diagonal, below, p, limits, search)
+            count = choose_nodes(rows, reached, counts, nodes, lanes)
+            _tridiagonal_log(diagonal, below, p, count, lanes, between, left, right, log)
             _transform_back(log, vectors, taus, p, work)
+            if reached == limits.size:  # for some lane, whose logarithm is left to others
+                flags[sample, k] = lanes_beyond(lanes, reached)
+                for i in range(0, entries * 8, 8):
+                    kept = select_greater(splat(float(reached)), rows, load(log, i), zero)
+                    store(log, i, kept)
             mask = load(tail, 0) if k == blocks - 1 else splat(1.0)
             norm, trace = zero, zero
             i = 0
@@ -295,17 +293,26 @@ def _update_and_multiply_left(a, start, p, v, w, u, y):
 
 
 @inner
-def _enclose(diagonal, below, p, limits):
-    """Return the first row of `limits` whose [1 / limit, limit] holds all eigenvalues.
+def _enclose(diagonal, below, p, limits, search):
+    """Return, lane by lane, the first row of `limits` whose [1 / limit, limit] holds the spectrum.
 
-    `limits.size` if there is none, as for matrices with NaN. Bisection; a shifted tridiagonal
-    matrix is positive definite when its leading minors are positive.
+    It is `limits.size` if there is none, as for a matrix with NaN. The largest of the rows comes
+    second. Bisection, of each lane by itself; a shifted tridiagonal matrix is positive definite
+    when its leading minors are positive. `search` is memory for five vectors.
     """
-    low, high = 0, limits.size
-    zero, minors = splat(0.0), np.empty(8)
-    while low < high:
-        middle = (low + high) // 2
-        limit = splat(limits[middle])
+    zero = splat(0.0)
+    for lane in range(8):
+        search[lane], search[8 + lane] = 0.0, limits.size
+    while True:
+        wide, largest = False, 0
+        for lane in range(8):
+            low, high = int(search[lane]), int(search[8 + lane])
+            wide, largest = wide or low < high, max(largest, low)
+            middle = min((low + high) // 2, limits.size - 1)
+            search[16 + lane], search[24 + lane] = middle, limits[middle]
+        if not wide:
+            return load(search, 0), largest
+        limit = load(search, 24)
         inverse = 1.0 / limit
         before_a, before_b = splat(1.0), splat(1.0)
         a, b = load(diagonal, 0) - inverse, limit - load(diagonal, 0)
@@ -316,34 +323,32 @@ def _enclose(diagonal, below, p, limits):
             before_a, a = a, (d - inverse) * a - square * before_a
             before_b, b = b, (limit - d) * b - square * before_b
             inside = select_greater(a, zero, select_greater(b, zero, inside, zero), zero)
-        store(minors, 0, inside)
-        everywhere = True
+        store(search, 32, inside)
         for lane in range(8):
-            everywhere = everywhere and minors[lane] > 0.0
-        if everywhere:
-            high = middle
-        else:
-            low = middle + 1
-    return low
+            if search[lane] < search[8 + lane]:
+                if search[32 + lane] > 0.0:
+                    search[8 + lane] = search[16 + lane]
+                else:
+                    search[lane] = search[16 + lane] + 1.0
 
 
 @inner
-def _tridiagonal_log(diagonal, below, p, count, constant, weights, shifts, left, right, log):
-    """``log = constant I + Σ weight (T + shift)⁻¹``.
+def _tridiagonal_log(diagonal, below, p, count, lanes, between, left, right, log):
+    """``log = constant I + Σ weight (T + shift)⁻¹``, with the nodes of each lane.
 
     For c ≤ r, entry (r, c) of an inverse is the minor of T + shift before row c times that after
     row r over the determinant, times minus the entries of `below` from c to r - 1, which no shift
     changes. So the sum over poles is a matrix product: rows of `right` by rows of `left`.
     """
     for j in range(count):
-        shift, one = splat(shifts[j]), splat(1.0)
+        shift, one = load(lanes, between + WEIGHTS + 8 * j), splat(1.0)
         a, before = one, splat(0.0)
         for k in range(p - 1, -1, -1):
             store(right, (k * count + j) * 8, a)
             x = load(below, k * 8)  # any number will do for k = p - 1
             a, before = (load(diagonal, k * 8) + shift) * a - x * x * before, a
         # a is the determinant now; scaling one factor is enough.
-        a, before = weights[j] / a, splat(0.0)
+        a, before = load(lanes, WEIGHTS + 8 * j) / a, splat(0.0)
         for k in range(p):
             store(left, (k * count + j) * 8, a)
             x = load(below, max(k - 1, 0) * 8)
@@ -373,7 +378,7 @@ def _tridiagonal_log(diagonal, below, p, count, constant, weights, shifts, left,
             i = _row(r) + c * 8
             store(log, i, load(log, i) * step)
         i = _row(r) + r * 8
-        store(log, i, load(log, i) + constant)
+        store(log, i, load(log, i) + load(lanes, CONSTANTS))
 
 
 @inner

@@ -63,7 +63,7 @@ def pack_triangles(points: Array, blocks: Array, n_jobs: int = 1) -> None:
 
 def enter(
     points: Array, carrier: Array | float, radius: float, cap: float, n_jobs: int
-) -> tuple[Array, Array, bool]:
+) -> tuple[Array, Array, Array]:
     """Pack records, carried to a model, and say which may lie outside a ball around its origin.
 
     Parameters
@@ -80,8 +80,8 @@ def enter(
     blocks : ndarray, shape (1, ceil(n / 8), q, 8)
     outside : ndarray of bool, shape (n,)
         False for records that certainly are inside.
-    certified : bool
-        Whether all records certainly are finite, symmetric and positive definite.
+    certified : ndarray of bool, shape (n,)
+        True for records that certainly are finite, symmetric and positive definite.
     """
     points = np.ascontiguousarray(points, dtype=np.float64)
     count, size = points.shape[:2]
@@ -94,7 +94,7 @@ def enter(
     _load(points[None], how, numbers, blocks, bounds, n_jobs)
     limit = largest_sum(size, radius, cap) * (1 - SLACK)
     bounds = bounds[:count]
-    return blocks, ~(bounds <= limit), bool((bounds < inf).all())
+    return blocks, ~(bounds <= limit), bounds < inf
 
 
 def largest_sum(size: int, radius: float, cap: float) -> float:

@@ -17,14 +17,21 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from skdpfrechet._kernels._compile import kernel
+from skdpfrechet._kernels._lane_nodes import (
+    CONSTANTS,
+    WEIGHTS,
+    choose_nodes,
+    lanes_beyond,
+)
 from skdpfrechet._kernels._straight_line import Value, straight_line, total, vectors, where_greater
 from skdpfrechet._kernels._vector import (
     LANES,
+    any_greater,
     broadcast,
-    entry,
     horizontal_sum,
     load,
     require_float64_array,
+    select_greater,
     splat,
     store,
     sum_lanes,
@@ -43,45 +50,46 @@ def small_pass(
     packed,  # (R, blocks, q, 8), see ``Packed``
     tail,  # (8,) 1 for the lanes of the last block that hold records, else 0
     whiteners,  # (R, q) lower triangles
-    limits,  # (k,) and the next four: see ``LogNodes``
+    limits,  # (k,) and the next two: see ``LogNodes.tables``
     counts,
-    constants,
-    weights,
-    shifts,
+    nodes,
     first,  # segments first, ..., last - 1 are done by this call
     last,
     segment_blocks,  # blocks per segment
     sums,  # out (segments, q + 2): Σ log Y, Σ ‖log Y‖², Σ (p ‖log Y‖² - (tr log Y)²)
     distances,  # out (8 R blocks,) ‖log Y‖², unless empty
     logs,  # out (q, columns + 8) log Y, unless empty; segments fill the columns, over and over
-    flags,  # out (R, blocks) 1 where a block was left out
+    flags,  # out (R, blocks) a bit for each lane that was left out
 ):
-    """Reduce the logarithms of some segments."""
+    """Reduce the logarithms of some segments; a matrix that is left out counts as 0."""
     blocks, entries = packed.shape[1], packed.shape[2]
     per_sample = (blocks + segment_blocks - 1) // segment_blocks
+    zero, one = splat(0.0), splat(1.0)
+    lanes, between = np.full((1 + nodes.shape[1]) * 8, -1.0), 4 * nodes.shape[1]
     for segment in range(first, last):
         sample = segment // per_sample
         low = (segment - sample * per_sample) * segment_blocks
         high = min(low + segment_blocks, blocks)
         start = low * 8 % (logs.shape[1] - 8) if logs.size > 0 else 0
         w = _load_numbers(shape, whiteners, sample * entries)
-        log_sum = _constant_diagonal(shape, 0.0)
+        log_sum = _diagonal(shape, zero)
         squares, spread = splat(0.0), splat(0.0)
         for k in range(low, high):
             x = _load_triangle(shape, packed, (sample * blocks + k) * entries * 8)
             reduced = _tridiagonal(_whitened(w, x))
             bound = _bound(shape, reduced)
-            row = 0
-            for lane in range(8):
-                while row < limits.size and not entry(bound, lane) <= limits[row]:
-                    row += 1
-            if row == limits.size:  # also when a bound is NaN
-                flags[sample, k] = 1
-                continue
-            log = _constant_diagonal(shape, constants[row])
-            for j in range(counts[row]):
-                log = _plus_resolvent(log, reduced, weights[row, j], shifts[row, j])
+            rows, reached = zero, 0
+            while reached < limits.size and any_greater(bound, splat(limits[reached])):
+                rows = rows + select_greater(bound, splat(limits[reached]), one, zero)
+                reached += 1
+            count = choose_nodes(rows, reached, counts, nodes, lanes)
+            log = _diagonal(shape, load(lanes, CONSTANTS))
+            for at in range(WEIGHTS, WEIGHTS + 8 * count, 8):
+                log = _plus_resolvent(log, reduced, load(lanes, at), load(lanes, between + at))
             log = _transformed_back(log, reduced)
+            if reached == limits.size:  # for some lane, whose logarithm is left to others
+                log = _kept(log, splat(float(reached)), rows)
+                flags[sample, k] = lanes_beyond(lanes, reached)
             if k == blocks - 1:
                 log = _scaled(log, load(tail, 0))
             norm, trace = _square_norm(log), _trace(log)
@@ -128,7 +136,7 @@ def _tridiagonal(typing_context, y):
 
 @intrinsic
 def _bound(typing_context, shape, reduced):
-    """At least every eigenvalue and its inverse; infinite or NaN unless all are positive."""
+    """At least every eigenvalue and its inverse; infinite unless all are positive."""
     size = shape.count
 
     def emit(shape: Any, reduced: list[Value]) -> Value:
@@ -152,7 +160,7 @@ def _plus_resolvent(typing_context, log, reduced, weight, shift):
             for entry, (r, c) in zip(log, positions(size), strict=True)
         ]
 
-    return straight_line(emit, log, log, reduced, types.float64, types.float64)
+    return straight_line(emit, log, log, reduced, vector, vector)
 
 
 @intrinsic
@@ -207,14 +215,24 @@ def _square_norm(typing_context, a):
 
 
 @intrinsic
-def _constant_diagonal(typing_context, shape, x):
+def _diagonal(typing_context, shape, x):
     """``x I``, of the size that is the length of `shape`."""
     size = shape.count
 
     def emit(shape: Any, x: Value) -> list[Value]:
         return [x if r == c else x.wrap(0.0) for r, c in positions(size)]
 
-    return straight_line(emit, vectors(size * (size + 1) // 2), shape, types.float64)
+    return straight_line(emit, vectors(size * (size + 1) // 2), shape, vector)
+
+
+@intrinsic
+def _kept(typing_context, a, x, y):
+    """`a` in the lanes with x > y, 0 in the others, whatever is there."""
+
+    def emit(a: list[Value], x: Value, y: Value) -> list[Value]:
+        return [where_greater(x, y, entry, 0.0) for entry in a]
+
+    return straight_line(emit, a, a, vector, vector)
 
 
 # --- mathematics -------------------------------------------------------------------------------
@@ -351,7 +369,7 @@ def couplings(t: Reduced) -> Triangle:
 
 
 def bound_eigenvalues(t: Reduced) -> Value:
-    """Return a number above every eigenvalue and its inverse, infinite or NaN unless all are > 0.
+    """Return a number above every eigenvalue and its inverse, infinite unless all are positive.
 
     The positive definite matrices are those with positive leading minors.
     """
@@ -369,7 +387,7 @@ def bound_eigenvalues(t: Reduced) -> Value:
     bound = where_greater(largest.wrap(np.inf), largest, bound, np.inf)
     for minor in leading[1:]:
         bound = where_greater(minor, 0.0, bound, np.inf)
-    return bound
+    return where_greater(bound.wrap(np.inf), bound, bound, np.inf)
 
 
 def largest_eigenvalue(diagonal: list[Value], below: list[Value]) -> Value:

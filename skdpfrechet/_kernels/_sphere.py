@@ -26,6 +26,7 @@ from skdpfrechet._kernels._compile import inlined, inner, kernel
 from skdpfrechet._kernels._threads import run_segments, segment_count
 from skdpfrechet._kernels._vector import (
     LANES,
+    any_greater,
     broadcast,
     empty_vectors,
     horizontal_sum,
@@ -253,18 +254,6 @@ def _padded(size: int) -> int:
 # --- kernels: functions of z -------------------------------------------------------------------
 
 
-@intrinsic
-def _any_greater(typing_context, x, y):
-    """Return whether x > y in some lane."""
-
-    def codegen(context, builder, signature, args):
-        lanes = ir.IntType(LANES)
-        mask = builder.bitcast(builder.fcmp_ordered(">", args[0], args[1]), lanes)
-        return builder.icmp_unsigned("!=", mask, ir.Constant(lanes, 0))
-
-    return types.boolean(vector, vector), codegen
-
-
 def _compile(source: str, name: str) -> Any:
     # Compiled under the name of this file: numba keys its cache by file, function and time stamp.
     namespace = dict(globals())
@@ -327,23 +316,41 @@ def _near(z):
     f = _ratio(z)
     quarter = z * (1.0 - z)  # sin² θ / 4
     cotangent = f * (1.0 - 2.0 * z)
-    # The last quotient multiplies w wᵀ, as small as its divisor: cancellation does no harm.
-    bend = (1.0 - cotangent) / (4.0 * vmax(quarter, splat(_SHORTEST)))
-    return f, f * f * (4.0 * quarter), cotangent, bend
+    return f, f * f * (4.0 * quarter), cotangent, _bend(cotangent, quarter)
 
 
 @inlined
-def either(z, side):
-    """Return the same for z seen from `side` times the base."""
-    f = _ratio(z)
-    quarter = z * (1.0 - z)
-    positive = vmax(quarter, splat(_SHORTEST))
-    theta = 2.0 * f * vsqrt(quarter)
+def _bend(cotangent, quarter):
+    # The quotient multiplies w wᵀ, as small as its divisor: cancellation does no harm.
+    return (1.0 - cotangent) / (4.0 * vmax(quarter, splat(_SHORTEST)))
+
+
+@inlined
+def _far(opposite, side, f, square, cotangent, bend):
+    """Return the same with the lanes where `side` is -1 as seen from -p: `opposite` is z there.
+
+    The other lanes stay as they are: what a point adds must not depend on its neighbours.
+    """
     zero = splat(0.0)
-    theta = select_greater(side, zero, theta, pi - theta)
-    f = select_greater(side, zero, f, (0.5 * pi) / vsqrt(positive) - f)
-    cotangent = f * side * (1.0 - 2.0 * z)
-    return f, theta * theta, cotangent, (1.0 - cotangent) / (4.0 * positive)
+    quarter = opposite * (1.0 - opposite)
+    g = _ratio(opposite)
+    theta = pi - 2.0 * g * vsqrt(quarter)
+    g = (0.5 * pi) / vsqrt(vmax(quarter, splat(_SHORTEST))) - g
+    cosine = g * (2.0 * opposite - 1.0)
+    return (
+        select_greater(side, zero, f, g),
+        select_greater(side, zero, square, theta * theta),
+        select_greater(side, zero, cotangent, cosine),
+        select_greater(side, zero, bend, _bend(cosine, quarter)),
+    )
+
+
+@inlined
+def squared_angle(z, side):
+    """Return θ² for z seen from `side` times the base."""
+    theta = 2.0 * _ratio(z) * vsqrt(z * (1.0 - z))
+    theta = select_greater(side, splat(0.0), theta, pi - theta)
+    return theta * theta
 
 
 @inlined
@@ -439,12 +446,13 @@ def _block_sums(values, base, count, segments, first, last, squared_radius, mode
                 offset = (r * blocks + k + g) * stride
                 z = _block_z(values, offset, base, r, size, one)
                 side = one
-                if _any_greater(z, half):
+                f, square, cotangent, weight = _near(z)
+                if any_greater(z, half):
                     side = select_greater(z, half, -one, one)
-                    z = _block_z(values, offset, base, r, size, side)
-                    f, square, cotangent, weight = either(z, side)
-                else:
-                    f, square, cotangent, weight = _near(z)
+                    opposite = _block_z(values, offset, base, r, size, -one)
+                    f, square, cotangent, weight = _far(
+                        opposite, side, f, square, cotangent, weight
+                    )
                 if mode == _DISTANCES:
                     at = (k + g) * LANES
                     store(lanes, 0, square)
@@ -493,15 +501,16 @@ def _block_sums_{size}(values, base, count, segments, first, last, squared_radiu
             z = zero
             z += w# * w#
             z = 0.25 * z
-            if _any_greater(z, half):
+            f, square, cotangent, weight = _near(z)
+            if any_greater(z, half):
                 side = select_greater(z, half, -one, one)
-                w# = x# - side * p#
-                z = zero
-                z += w# * w#
-                z = 0.25 * z
-                f, square, cotangent, weight = either(z, side)
-            else:
-                f, square, cotangent, weight = _near(z)
+                v# = x# + p#
+                opposite = zero
+                opposite += v# * v#
+                f, square, cotangent, weight = _far(
+                    0.25 * opposite, side, f, square, cotangent, weight
+                )
+                w# = select_greater(side, zero, w#, v#)
             if mode == _MOMENT:
                 weight = _clipped_weight(f, square, squared_radius)
                 weight = select_greater(limit, z, weight, zero)
@@ -618,7 +627,8 @@ def _row_sums(values, base, count, segments, first, last, squared_radius, mode, 
                 t# += w# * w#
             z = 0.25 * _row_totals(t0, t1, t2, t3, t4, t5, t6, t7)
             side = one
-            if _any_greater(z, half):
+            f, square, cotangent, weight = _near(z)
+            if any_greater(z, half):
                 side = select_greater(z, half, -one, one)
                 t# = zero
                 for j in range(0, whole, 8):
@@ -630,10 +640,9 @@ def _row_sums(values, base, count, segments, first, last, squared_radius, mode, 
                     w# = fresh * (load(values, o# + size - 8) + p)
                     t# += w# * w#
                 opposite = 0.25 * _row_totals(t0, t1, t2, t3, t4, t5, t6, t7)
-                z = select_greater(z, half, opposite, z)
-                f, square, cotangent, weight = either(z, side)
-            else:
-                f, square, cotangent, weight = _near(z)
+                f, square, cotangent, weight = _far(
+                    opposite, side, f, square, cotangent, weight
+                )
             if mode == _DISTANCES:
                 store(lanes, 0, square)
                 for lane in range(min(8, stop - i)):

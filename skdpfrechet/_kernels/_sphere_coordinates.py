@@ -10,7 +10,7 @@ import numpy as np
 
 from skdpfrechet._kernels._compile import inlined, kernel
 from skdpfrechet._kernels._gram import gram, rounded
-from skdpfrechet._kernels._sphere import either
+from skdpfrechet._kernels._sphere import squared_angle
 from skdpfrechet._kernels._threads import run_segments, segment_count
 from skdpfrechet._kernels._transpose import transpose_eight
 from skdpfrechet._kernels._vector import (
@@ -91,7 +91,7 @@ def _block_coordinates(x, size, base, mirror, beta, radius, step, c, at, stride)
         far += (v + base[j]) * (v + base[j])
     # Close to p the direction comes from q - p, close to -p from q + p: neither cancels.
     side = select_greater(near, far, -one, one)
-    _, square, _, _ = either(0.25 * vmin(near, far), side)
+    square = squared_angle(0.25 * vmin(near, far), side)
     along = zero
     for j in range(size):
         v = load(x, j * LANES) - side * base[j]

@@ -7,11 +7,12 @@ from math import cos
 import numpy as np
 
 from skdpfrechet._kernels._compile import kernel, short_loops
-from skdpfrechet._kernels._sphere import _BLOCKED, Packed, _any_greater, _pieces
+from skdpfrechet._kernels._sphere import _BLOCKED, Packed, _pieces
 from skdpfrechet._kernels._threads import run_segments
 from skdpfrechet._kernels._transpose import transpose_eight
 from skdpfrechet._kernels._vector import (
     LANES,
+    any_greater,
     empty_vectors,
     horizontal_sum,
     load,
@@ -27,8 +28,8 @@ ROUNDING = 4 * 2.0**-52  # of the length of a vector that needs no division by i
 MARGIN = 1e-9  # of the cosine of a point that is certainly inside
 
 
-def enter(points: Array, center: Array, radius: float, n_jobs: int) -> tuple[Packed, Array, bool]:
-    """Pack points, and say which may lie outside a ball and whether all are unit vectors.
+def enter(points: Array, center: Array, radius: float, n_jobs: int) -> tuple[Packed, Array]:
+    """Pack points, and say which are not certainly unit vectors inside a ball.
 
     Parameters
     ----------
@@ -40,10 +41,8 @@ def enter(points: Array, center: Array, radius: float, n_jobs: int) -> tuple[Pac
     Returns
     -------
     packed : Packed
-    outside : ndarray of bool, shape (n,)
-        Meaningless unless all are unit vectors.
-    certified : bool
-        Whether all lengths are 1 up to their rounding.
+    unsure : ndarray of bool, shape (n,)
+        False for points whose length is 1 up to its rounding and which are well inside.
     """
     points = np.ascontiguousarray(points, dtype=np.float64)
     center = np.ascontiguousarray(center, dtype=np.float64)
@@ -52,22 +51,20 @@ def enter(points: Array, center: Array, radius: float, n_jobs: int) -> tuple[Pac
     blocked = size <= _BLOCKED
     blocks = -(-count // LANES)
     values = empty_vectors(blocks * size * LANES) if blocked else flat
-    outside = np.zeros(blocks * LANES, dtype=np.bool_)
+    unsure = np.zeros(blocks * LANES, dtype=np.bool_)
     segments, _ = _pieces(1, count, size)
-    certified = np.empty(segments, dtype=np.bool_)
     least = cos(radius) + MARGIN
     kernel = _enter_blocks if blocked else _enter_rows
 
     def work(first: int, last: int) -> None:
-        kernel(flat, center, least, count, segments, first, last, values, outside, certified)
+        kernel(flat, center, least, count, segments, first, last, values, unsure)
 
     run_segments(work, segments, 2 * flat.size, n_jobs)
-    packed = Packed(values, 1, count, size, blocked)
-    return packed, outside[:count], bool(certified.all())
+    return Packed(values, 1, count, size, blocked), unsure[:count]
 
 
 @kernel
-def _enter_blocks(points, center, least, count, segments, first, last, values, outside, certified):
+def _enter_blocks(points, center, least, count, segments, first, last, values, unsure):
     short_loops()
     size = len(center)
     blocks = (count + 7) // 8
@@ -75,7 +72,6 @@ def _enter_blocks(points, center, least, count, segments, first, last, values, o
     lanes = np.empty(8)
     zero, one = splat(0.0), splat(1.0)
     for segment in range(first, last):
-        other = zero
         for k in range(segment * blocks // segments, (segment + 1) * blocks // segments):
             source, start = points, 8 * k * size
             if k >= blocks - 2:  # the vectors that are read would go beyond the last point
@@ -94,21 +90,19 @@ def _enter_blocks(points, center, least, count, segments, first, last, values, o
                     cosine += x * center[j]
             error = vsqrt(square) - 1.0
             error = vmax(error, -error)
+            other = select_greater(cosine, splat(least), zero, one)
             other = select_greater(splat(ROUNDING), error, other, one)  # also where it is NaN
-            far = select_greater(cosine, splat(least), zero, one)
-            if _any_greater(far, zero):
-                store(lanes, 0, far)
+            if any_greater(other, zero):
+                store(lanes, 0, other)
                 for lane in range(8):
-                    outside[8 * k + lane] = lanes[lane] > 0.5
-        certified[segment] = horizontal_sum(other) == 0.0
+                    unsure[8 * k + lane] = lanes[lane] > 0.5
 
 
 @kernel
-def _enter_rows(points, center, least, count, segments, first, last, values, outside, certified):
+def _enter_rows(points, center, least, count, segments, first, last, values, unsure):
     size = len(center)
     whole = size // 8 * 8
     for segment in range(first, last):
-        within = True
         for i in range(segment * count // segments, (segment + 1) * count // segments):
             square, cosine = splat(0.0), splat(0.0)
             for j in range(0, whole, 8):
@@ -119,6 +113,4 @@ def _enter_rows(points, center, least, count, segments, first, last, values, out
             for j in range(whole, size):
                 length += points[i * size + j] * points[i * size + j]
                 along += points[i * size + j] * center[j]
-            within = within and abs(np.sqrt(length) - 1.0) < ROUNDING
-            outside[i] = not along > least
-        certified[segment] = within
+            unsure[i] = not (abs(np.sqrt(length) - 1.0) < ROUNDING and along > least)

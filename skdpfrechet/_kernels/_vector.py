@@ -188,6 +188,18 @@ def select_greater(typing_context, x, y, a, b):
 
 
 @intrinsic
+def any_greater(typing_context, x, y):
+    """Return whether x > y in some lane."""
+
+    def codegen(context, builder, signature, args):
+        lanes = ir.IntType(LANES)
+        mask = builder.bitcast(builder.fcmp_ordered(">", args[0], args[1]), lanes)
+        return builder.icmp_unsigned("!=", mask, ir.Constant(lanes, 0))
+
+    return types.boolean(vector, vector), codegen
+
+
+@intrinsic
 def vmax(typing_context, u, v):
     """Return the larger of `u` and `v`; a lane with a NaN in either becomes that of `v`."""
 

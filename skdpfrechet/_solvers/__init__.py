@@ -9,7 +9,7 @@ from skdpfrechet._solvers._moments import (
     local_coordinates,
     second_moment,
 )
-from skdpfrechet._solvers._sample import Sample, Statistic, enter_ball, enter_ball_unchecked, load
+from skdpfrechet._solvers._sample import Sample, Statistic, enter_ball, load
 
 __all__ = [
     "Blocks",
@@ -18,7 +18,6 @@ __all__ = [
     "Statistic",
     "Total",
     "enter_ball",
-    "enter_ball_unchecked",
     "exact_moment_sums",
     "exact_step",
     "exact_sum",

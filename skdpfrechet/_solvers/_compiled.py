@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -27,13 +28,13 @@ from skdpfrechet._solvers._spd import descend
 from skdpfrechet.manifolds import Hyperbolic, Localization, SPDAffineInvariant, Sphere
 
 MARGIN = 1e-6  # relative: nearer to the boundary than this, the reference decides
-FEW = 32  # records up to which the reference, which decides in the end, is asked at once
 
 
 class CompiledSphere(Sample):
     """Unit vectors; in few dimensions also packed into blocks."""
 
     manifold: Sphere
+    _mine = False  # whether `_points` is a copy of what the user passed
 
     def __init__(self, manifold: Sphere, points: Array) -> None:
         super().__init__(manifold, points)
@@ -43,25 +44,26 @@ class CompiledSphere(Sample):
     @classmethod
     def enter(
         cls, manifold: Sphere, X: Array, center: Array, radius: float
-    ) -> tuple[CompiledSphere, Array, bool]:
-        """Return records, those that may lie outside a ball, and whether all are unit vectors."""
-        packed, outside, valid = _sphere_load.enter(X, center, radius, _kernels.n_threads())
+    ) -> tuple[CompiledSphere, Array]:
+        """Return records, and the numbers of those not certainly unit vectors inside a ball."""
+        packed, unsure = _sphere_load.enter(X, center, radius, _kernels.n_threads())
         sample = cls.__new__(cls)
         sample.manifold, sample._points, sample._packed = manifold, X, packed
-        return sample, np.flatnonzero(outside), valid
+        return sample, np.flatnonzero(unsure)
 
-    def replaced(self, which: Array, points: Array) -> CompiledSphere:
-        """Return the sample with others in place of the records numbered `which`."""
-        packed, changed = self._packed, np.array(self._points)
-        changed[which] = points
+    def put(self, which: Array, points: Array) -> None:
+        """Replace the records numbered `which`."""
+        packed = self._packed
+        if not self._mine:
+            self._points, self._mine = np.array(self._points), True
+        self._points[which] = points
         if not packed.blocked:
-            return CompiledSphere(self.manifold, changed)
+            self._packed = replace(packed, values=self._points.reshape(-1))
+            return
         block, lane = np.divmod(which, LANES)
         blocks = packed.values.reshape(-1, packed.size, LANES)
         blocks[block, :, lane] = points
-        blocks[-1, :, (packed.count - 1) % LANES + 1 :] = changed[-1][:, None]  # the filling
-        self._points = changed
-        return self
+        blocks[-1, :, (packed.count - 1) % LANES + 1 :] = self._points[-1][:, None]  # the filling
 
     def mean(
         self, start: Array, radius: float, tolerance: float, accept: float, max_iter: int
@@ -174,7 +176,6 @@ class CompiledSPD(Sample):
     """SPD matrices under the affine-invariant metric, packed into blocks; not kept otherwise."""
 
     manifold: SPDAffineInvariant
-    in_place = True
 
     def __init__(self, manifold: SPDAffineInvariant, points: Array) -> None:
         self.manifold = manifold
@@ -183,29 +184,26 @@ class CompiledSPD(Sample):
 
     @classmethod
     def enter(
-        cls, local: Localization, X: Array, radius: float, log_cap: float, step: int
-    ) -> tuple[CompiledSPD, Array, bool]:
-        """Return records in the model, those that may be outside a ball, whether all are valid.
+        cls, local: Localization, X: Array, radius: float, log_cap: float
+    ) -> tuple[CompiledSPD, Array]:
+        """Return records in the model, and the numbers of those not certainly valid and inside.
 
-        Unless they are few, records that may be outside are looked at twice, `step` at a time.
+        A record that the first look leaves undecided gets a second one, however many there are.
         """
         manifold = local.model
         assert isinstance(manifold, SPDAffineInvariant)
         assert local.carrier is not None
-        threads, limit = _kernels.n_threads(), min(radius, log_cap)
-        blocks, unsure, valid = _spd_load.enter(X, local.carrier, radius, log_cap, threads)
+        blocks, outside, valid = _spd_load.enter(
+            X, local.carrier, radius, log_cap, _kernels.n_threads()
+        )
         sample = cls.__new__(cls)
         sample.manifold = manifold
         sample._batch = ()
         sample._packed = _spd.Packed(blocks, len(X), manifold.size)
-        far = np.flatnonzero(unsure)
-        if not valid or len(far) <= FEW:
-            return sample, far, valid
-        for first in range(0, len(far), step):
-            part = far[first : first + step]
-            inside = cls(manifold, local.to_model(X[part]))._seen_inside(limit)
-            unsure[part[inside]] = False
-        return sample, np.flatnonzero(unsure), valid
+        undecided = np.flatnonzero(outside & valid)
+        if len(undecided):
+            outside[undecided] = ~sample._seen_inside(undecided, min(radius, log_cap))
+        return sample, np.flatnonzero(outside | ~valid)
 
     @property
     def points(self) -> Array:
@@ -300,21 +298,21 @@ class CompiledSPD(Sample):
         )
         return sums[0] * step**2, lambda moment: _spd.rotated_moment(moment[None], rotation)[0]
 
-    def _seen_inside(self, radius: float) -> Array:
-        """Return which records certainly are in a ball around the identity."""
+    def _seen_inside(self, which: Array, radius: float) -> Array:
+        """Return which of the records numbered `which` certainly are in a ball around I."""
+        some = _spd.take(self._packed, which)
         whitener = np.eye(self.manifold.size)[None]
         with np.errstate(all="ignore"):  # of a record that is far out nobody may hear
-            squares = _spd.squared_distances(self._packed, whitener, _kernels.n_threads())[0]
+            squares = _spd.squared_distances(some, whitener, _kernels.n_threads())[0]
         return np.asarray(squares <= (radius * (1 - MARGIN)) ** 2)
 
-    def replaced(self, which: Array, points: Array) -> CompiledSPD:
-        """Change the records numbered `which` in place, and return the sample."""
+    def put(self, which: Array, points: Array) -> None:
+        """Replace the records numbered `which`."""
         lower = _spd.layout(self.manifold.size).lower
         block, lane = np.divmod(which, LANES)
         blocks = self._packed.blocks[0]
         blocks[block, :, lane] = points.reshape(len(points), -1)[:, lower]
         blocks[-1, :, self.n % LANES or LANES :] = blocks[0, :, :1]  # the filling is record 0
-        return self
 
     def _roots(self, base: Array) -> Array:
         """Return the roots of the base points, one for each sample."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from typing import TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from skdpfrechet.manifolds import (
     SPDAffineInvariant,
     Sphere,
 )
+
+if TYPE_CHECKING:
+    from skdpfrechet._solvers._compiled import CompiledSPD, CompiledSphere
 
 Statistic = Callable[["Sample"], tuple[Array, ...]]
 
@@ -47,71 +50,66 @@ def load(manifold: Manifold, points: Array) -> Sample:
     return Sample(manifold, points)
 
 
-def enter_ball(local: Localization, X: Array, radius: float, log_cap: float) -> Sample:
+def enter_ball(
+    local: Localization,
+    X: Array,
+    radius: float,
+    log_cap: float,
+    admit: Callable[[Array], Array] | None = None,
+) -> Sample:
     """Return records as a sample of the model, moved into the ball around its origin.
+
+    What a record becomes, and on which way, depends on that record and on public numbers alone.
 
     Parameters
     ----------
     local : Localization
     X : ndarray, shape (n, *point_shape)
-        Records of the original space, in canonical form.
     radius, log_cap : float
         As for `Manifold.project_to_ball`.
+    admit : callable, optional
+        Returns records as points of the original space in canonical form, or raises; called with
+        those not seen to be such by a compiled pass over all. None: the records are canonical.
     """
-    sample, far, _ = _read(local, X, radius, log_cap)
-    return _moved(local, X, sample, far, radius, log_cap)
-
-
-def enter_ball_unchecked(
-    local: Localization, X: Array, radius: float, log_cap: float
-) -> Sample | None:
-    """Do what `enter_ball` does with records that may be anything, in one pass over most.
-
-    Returns None unless all are seen to be canonical points of the space, which is not said of
-    matrices that are almost singular or of spaces without kernels: then check them by other means.
-    """
-    sample, far, certified = _read(local, X, radius, log_cap)
-    return _moved(local, X, sample, far, radius, log_cap) if certified else None
-
-
-def _read(
-    local: Localization, X: Array, radius: float, log_cap: float
-) -> tuple[Sample, Array, bool]:
-    """Return a sample, the records that may lie outside the ball, and whether all are canonical."""
     model, origin = local.model, local.origin
+    started = _started(local, X, radius, log_cap)
+    if started is None:
+        points = local.to_model(X if admit is None else admit(X))
+        return load(model, model.project_to_ball(points, origin, radius, log_cap))
+    sample, unsure = started
+    step = _chunk(model)
+    for first in range(0, len(unsure), step):
+        which = unsure[first : first + step]
+        points = X[which] if admit is None else admit(X[which])
+        moved = model.project_to_ball(local.to_model(points), origin, radius, log_cap)
+        sample.put(which, moved)
+    return sample
+
+
+def _started(
+    local: Localization, X: Array, radius: float, log_cap: float
+) -> tuple[CompiledSphere | CompiledSPD, Array] | None:
+    """Return a compiled sample, and the numbers of the records that still need a look."""
+    model = local.model
     if _kernels.compiled() and len(X) > 0:
         if isinstance(model, Sphere):
             from skdpfrechet._solvers._compiled import CompiledSphere
 
-            return CompiledSphere.enter(model, X, origin, radius)
+            return CompiledSphere.enter(model, X, local.origin, radius)
         if _packs(model):
             from skdpfrechet._solvers._compiled import CompiledSPD
 
-            return CompiledSPD.enter(local, X, radius, log_cap, _chunk(model, len(X)))
-    return load(model, local.to_model(X)), np.arange(len(X)), False
-
-
-def _moved(
-    local: Localization, X: Array, sample: Sample, far: Array, radius: float, log_cap: float
-) -> Sample:
-    """Project the records numbered `far`, a few megabytes at a time where that saves memory."""
-    model, origin = local.model, local.origin
-    step = _chunk(model, len(X)) if len(far) < len(X) or sample.in_place else len(X)
-    for first in range(0, len(far), step):
-        which = far[first : first + step]
-        points = local.to_model(X if len(which) == len(X) else X[which])
-        moved = model.project_to_ball(points, origin, radius, log_cap)
-        sample = sample.replaced(which, moved)
-    return sample
+            return CompiledSPD.enter(local, X, radius, log_cap)
+    return None
 
 
 def _packs(manifold: Manifold) -> TypeGuard[SPDAffineInvariant]:
     return isinstance(manifold, SPDAffineInvariant) and 2 <= manifold.size <= 64
 
 
-def _chunk(manifold: Manifold, n: int) -> int:
-    """Return how many records, a multiple of eight, make eight megabytes."""
-    return max(8, 2**20 // prod(manifold.point_shape) // 8 * 8)
+def _chunk(manifold: Manifold) -> int:
+    """Return how many records make eight megabytes."""
+    return max(1, 2**20 // prod(manifold.point_shape))
 
 
 class Sample:
@@ -125,8 +123,6 @@ class Sample:
     points : ndarray, shape (..., n, *point_shape)
         The leading axes are independent samples.
     """
-
-    in_place = False  # whether `replaced` changes the sample itself
 
     def __init__(self, manifold: Manifold, points: Array) -> None:
         self.manifold = manifold
@@ -161,14 +157,6 @@ class Sample:
     def log_means(self, factor: Array, inverse: Array) -> tuple[Array, ...]:
         """Return what `descend` evaluates, of one sample of SPD matrices."""
         return log_means(inverse, self.points)
-
-    def replaced(self, which: Array, points: Array) -> Sample:
-        """Return the sample with others in place of the records numbered `which`."""
-        if len(which) == self.n:
-            return load(self.manifold, points)
-        changed = self.points.copy()
-        changed[which] = points
-        return load(self.manifold, changed)
 
     def squared_distances(self, base: Array) -> Array:
         """Return ρ²(base, X_i), shape (n,); NaN where rounding leaves no distance."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import inf
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from skdpfrechet import sensitivity
 from skdpfrechet._numerics import Array
-from skdpfrechet._solvers import Sample, enter_ball, enter_ball_unchecked, load
+from skdpfrechet._solvers import Sample, enter_ball, load
 from skdpfrechet.estimators._budget import part
 from skdpfrechet.estimators._groups import group_means
 from skdpfrechet.estimators._private_ball import (
@@ -152,21 +153,6 @@ def _localize(manifold: Manifold, center: Array, radius: float) -> PublicBall:
     return PublicBall(center, radius, local)
 
 
-def settle_unchecked(
-    ball: PublicBall | WantedBall, points: Array, codes: Array | None, n: int
-) -> Settled | None:
-    """Do what `settle` does, with records that nobody looked at, in a single pass over them.
-
-    Returns None unless the ball is public, records are points, and all are seen to be valid.
-    """
-    if not isinstance(ball, PublicBall) or codes is not None:
-        return None
-    with np.errstate(all="ignore"):  # no overflow warning may tell that some record is far away
-        cap = sensitivity.float_log_cap(ball.local.model, ball.radius, n)
-        sample = enter_ball_unchecked(ball.local, points, ball.radius, cap)
-    return None if sample is None else Settled(ball.center, ball.radius, ball.local, sample)
-
-
 def settle(
     ball: PublicBall | WantedBall,
     manifold: Manifold,
@@ -236,12 +222,21 @@ def _put(points: Array, rows: Array | None, point: Array) -> Array:
     return points if rows is None else np.where(rows[:, None], point, points)
 
 
-def enter(ball: PublicBall, points: Array, codes: Array | None, n: int) -> Settled:
-    """Return points, or one point for each group of them, as a sample in a public ball."""
+def enter(
+    ball: PublicBall,
+    points: Array,
+    codes: Array | None,
+    n: int,
+    admit: Callable[[Array], Array] | None = None,
+) -> Settled:
+    """Return points, or one point for each group of them, as a sample in a public ball.
+
+    `admit` is that of `enter_ball`: without it all are known to be points.
+    """
     local = ball.local
     with np.errstate(all="ignore"):  # no overflow warning may tell that some record is far away
         cap = sensitivity.float_log_cap(local.model, ball.radius, n)
-        sample = enter_ball(local, points, ball.radius, cap)
+        sample = enter_ball(local, points, ball.radius, cap, admit)
     if codes is not None:
         sample = load(local.model, group_means(local, sample.points, codes, ball.radius))
     return Settled(ball.center, ball.radius, local, sample)

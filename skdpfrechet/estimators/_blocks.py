@@ -14,7 +14,7 @@ import numpy as np
 from skdpfrechet._numerics import Array
 from skdpfrechet._solvers import Blocks, Sample, Statistic, Total
 from skdpfrechet.estimators import _dask
-from skdpfrechet.estimators._ball import PublicBall, enter, settle_unchecked
+from skdpfrechet.estimators._ball import PublicBall, enter
 from skdpfrechet.estimators._records import Unread, admit
 from skdpfrechet.manifolds import Manifold
 
@@ -36,12 +36,12 @@ class Reader:
 
     def __call__(self, data: Any) -> Sample:
         points, epsilon = Unread(data, self.typed).numbers(replace=self.replace)
-        settled = settle_unchecked(self.ball, points, None, self.n)
-        if settled is None:
-            substitute = self.ball.center if self.replace else None
-            records = admit(self.manifold, points, epsilon, substitute)
-            settled = enter(self.ball, records.points, None, self.n)
-        return settled.sample
+        substitute = self.ball.center if self.replace else None
+
+        def admit_some(some: Array) -> Array:
+            return admit(self.manifold, some, epsilon, substitute).points
+
+        return enter(self.ball, points, None, self.n, admit_some).sample
 
 
 def read_blocks(reader: Reader, unread: Unread) -> Blocks:

@@ -20,8 +20,8 @@ from skdpfrechet.estimators._ball import (
     left,
     read_ball,
     settle,
-    settle_unchecked,
 )
+from skdpfrechet.estimators._ball import enter as enter_public
 from skdpfrechet.estimators._blocks import Reader, read_blocks
 from skdpfrechet.estimators._budget import SMALLEST_MU, part
 from skdpfrechet.estimators._dask import is_dask
@@ -160,7 +160,7 @@ def read(estimator, plan: FitPlan, unread: Unread) -> Records:
 
 
 def read_into_ball(estimator, plan: FitPlan, unread: Unread) -> BallProblem:
-    """Do what `read` and `enter` do, in a single pass over the records where that is possible.
+    """Do what `read` and `enter` do, checking records on their way into a public ball.
 
     Records too large for memory are not read here, but by every pass of the fit.
     """
@@ -171,10 +171,13 @@ def read_into_ball(estimator, plan: FitPlan, unread: Unread) -> BallProblem:
         blocks = read_blocks(reader, unread)
         return _problem(plan, Settled(ball.center, ball.radius, ball.local, blocks))
     points, epsilon = unread.numbers(replace=estimator.invalid == "replace")
-    settled = settle_unchecked(plan.ball, points, plan.codes, plan.n)
-    if settled is None:
-        return enter(plan, _admit(estimator, plan, points, epsilon), estimator.calibration)
-    return _problem(plan, settled)
+    if isinstance(plan.ball, PublicBall):
+
+        def admit_some(some: Array) -> Array:
+            return _admit(estimator, plan, some, epsilon).points
+
+        return _problem(plan, enter_public(plan.ball, points, plan.codes, plan.n, admit_some))
+    return enter(plan, _admit(estimator, plan, points, epsilon), estimator.calibration)
 
 
 def enter(plan: FitPlan, records: Records, calibration: str) -> BallProblem:

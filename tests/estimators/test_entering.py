@@ -43,6 +43,14 @@ def cases():
 CASES = [pytest.param(*case, id=f"{i}") for i, case in enumerate(cases())]
 
 
+def check_first(monkeypatch):
+    """Let all records be checked in numpy before they enter the ball."""
+    enter = _plan.enter_public
+    monkeypatch.setattr(
+        _plan, "enter_public", lambda ball, X, codes, n, admit: enter(ball, admit(X), codes, n)
+    )
+
+
 @pytest.fixture(params=[DPFrechetMean, DPFrechetVariance])
 def estimator_class(request):
     return request.param
@@ -60,7 +68,7 @@ def test_releases_are_those_of_checked_records(estimator_class, parameters, X, m
     # Float-safe noise may round to the neighbouring point of its grid.
     estimator = estimator_class(**parameters, random_state=0, noise="float")
     at_once = released(estimator.fit(X))
-    monkeypatch.setattr(_plan, "settle_unchecked", lambda *_: None)
+    check_first(monkeypatch)
     assert_allclose(released(estimator.fit(X)), at_once, rtol=1e-10, atol=1e-11)
 
 
@@ -79,10 +87,15 @@ def test_records_outside_are_moved_bit_by_bit_as_the_space_moves_them(parameters
     if not _kernels.compiled():
         pytest.skip("kernels alone enter at once")
     seen = []
-    enter = _ball.enter_ball_unchecked
-    monkeypatch.setattr(_ball, "enter_ball_unchecked", lambda *a: seen.append((a, enter(*a))))
+    enter = _ball.enter_ball
+
+    def spy(*arguments):
+        seen.append((arguments, enter(*arguments)))
+        return seen[-1][1]
+
+    monkeypatch.setattr(_ball, "enter_ball", spy)
     DPFrechetMean(**parameters, random_state=0).fit(X)
-    (local, points, radius, cap), sample = seen[0]
+    (local, points, radius, cap, _), sample = seen[0]
     model_points = local.to_model(points)
     expected = local.model.project_to_ball(model_points, local.origin, radius, cap)
     moved = (expected != model_points).reshape(N, -1).any(axis=1)
@@ -119,7 +132,7 @@ def test_the_same_sentence_whichever_way(estimator_class, parameters, X, monkeyp
 
     at_once = list(sentences())
     assert any(at_once)
-    monkeypatch.setattr(_plan, "settle_unchecked", lambda *_: None)
+    check_first(monkeypatch)
     assert list(sentences()) == at_once
     with _kernels.kernels("numpy"):
         assert list(sentences()) == at_once

@@ -112,11 +112,11 @@ def test_the_outer_ball_replaces_one_that_float64_cannot_follow(rng, monkeypatch
     # That is for the released centre to say. An error about records must not choose the ball.
     balls = []
 
-    def raise_in_the_second(local, X, radius, cap):
+    def raise_in_the_second(local, X, radius, cap, admit):
         balls.append(radius)
         if len(balls) == 2:
             raise np.linalg.LinAlgError
-        return enter_ball(local, X, radius, cap)
+        return enter_ball(local, X, radius, cap, admit)
 
     monkeypatch.setattr(_ball, "enter_ball", raise_in_the_second)
     with pytest.raises(np.linalg.LinAlgError):
