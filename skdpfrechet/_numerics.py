@@ -7,6 +7,7 @@ hyperbolic (k < 0) cases are one analytic function, so each ratio below is a sin
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cache
 from math import pi, sqrt
 from typing import Any
@@ -132,12 +133,19 @@ def eigh(a: Array) -> tuple[Array, Array]:
 
 def eigvalsh(a: Array) -> Array:
     """Eigenvalues (ascending) of symmetric matrices, as `eigh` but without the vectors."""
-    if a.shape[-1] > 2 and np.isfinite(a).all():
-        try:
-            return np.asarray(np.linalg.eigvalsh(a))
-        except np.linalg.LinAlgError:
-            pass  # `eigh` finds out which matrix it was
-    return eigh(a)[0]
+    if a.shape[-1] <= 2:
+        return eigh(a)[0]
+    # Not `eigh` where one matrix is bad: its eigenvalues of the others have other last bits.
+    finite = np.asarray(np.isfinite(a).all(axis=(-1, -2)))
+    safe = a if finite.all() else np.where(finite[..., None, None], a, np.eye(a.shape[-1]))
+    try:
+        w = np.linalg.eigvalsh(safe)
+    except np.linalg.LinAlgError:
+        w = np.full(a.shape[:-1], np.nan)
+        for index in np.ndindex(a.shape[:-2]):
+            with suppress(np.linalg.LinAlgError):
+                w[index] = np.linalg.eigvalsh(safe[index])
+    return np.where(finite[..., None], w, np.nan)
 
 
 def _eigh_2x2(a: Array) -> tuple[Array, Array]:
