@@ -224,6 +224,11 @@ class CompiledSPD(Sample):
             mean, residual = _spd_descent.mean(
                 self._packed, tolerance, max_iter, _kernels.n_threads()
             )
+            lost = np.isinf(residual)  # to a record that is left to ``eigh``, say
+            if lost.any():
+                again, rest = self._quasi_newton_mean(tolerance, max_iter)
+                mean = np.where(lost[:, None, None], again, mean)
+                residual = np.where(lost, rest, residual)
         else:
             mean, residual = self._quasi_newton_mean(tolerance, max_iter)
         mean, residual = mean.reshape(*self._batch, *mean.shape[1:]), residual.reshape(self._batch)
