@@ -324,9 +324,10 @@ def computed_mean(
     in the solver. The records are in the ball up to `log_error`, so the exact mean is that of a
     ball wider by as much.
     """
+    limit = radius_limit_paper(manifold) if paper else radius_limit(manifold)
+    _check_below(radius, limit)
     sensitivity = ball_diameter(manifold, radius, n)
     wider = radius + log_error(manifold, radius, n)
-    limit = radius_limit_paper(manifold) if paper else radius_limit(manifold)
     if certified and wider < limit:
         exact = (frechet_mean_paper if paper else frechet_mean)(manifold, wider, n)
         sensitivity = min(exact + mean_slack(manifold, wider, n), sensitivity)
