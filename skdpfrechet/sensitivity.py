@@ -6,6 +6,10 @@ m0. "Sensitivity" is the supremum, over neighbouring data sets, of the distance 
 values of a statistic: the geodesic distance for the mean, the Euclidean (Frobenius) norm for all
 else. A statistic with sensitivity Δ released with Gaussian noise of scale Δ/μ is μ-GDP [2]_.
 
+Functions named after a statistic are theorems about real numbers. ``computed_*`` bound the same
+statistic as float64 computes it, ``rounded_*`` its exact sum over rounded records; these are what
+estimators call, and they are rounded up. Nothing outside adds to a sensitivity.
+
 ``*_paper`` functions are the constants printed in [1]_; the others are the audited ones that
 ``calibration="sharp"`` uses.
 
@@ -24,6 +28,14 @@ from skdpfrechet.manifolds import FlatManifold, Hyperbolic, Manifold, SPDAffineI
 
 __all__ = [
     "MOMENT_CURVE_CONSTANT",
+    "ball_diameter",
+    "computed_extrinsic_mean",
+    "computed_mean",
+    "computed_paper",
+    "computed_second_moment",
+    "computed_tangent_mean",
+    "computed_variance",
+    "coordinates_slack",
     "distance_histogram",
     "extrinsic_mean",
     "float_log_cap",
@@ -33,26 +45,35 @@ __all__ = [
     "frechet_mean_paper",
     "hessian",
     "hessian_paper",
+    "in_float64",
+    "log_error",
+    "mean_slack",
+    "mean_tolerance",
     "on_grid",
     "radius_limit",
     "radius_limit_paper",
     "residual_modulus",
     "rounded_curve",
+    "rounded_second_moment",
+    "rounded_tangent_sum",
     "rounding",
+    "running_sum",
     "second_moment",
     "second_moment_paper",
     "sphere_chord",
     "spread_paper",
     "squared_distance_range",
     "tangent_mean",
-    "tangent_sum",
     "variance",
     "variance_paper",
 ]
 
 _EPSILON = 2.0**-52
-#: φ^(5/2)/2 = 1.665095..., φ the golden ratio; see `variance`.
-MOMENT_CURVE_CONSTANT = ((1 + sqrt(5)) / 2) ** 2.5 / 2
+#: Factor for what float64 does to these formulas and to the norm of a clipped vector of up to 2^16
+#: entries: each is a few units of 2^-52 per operation, and the factor is 2^16 such units.
+_ROOM = 1 + 2.0**-36
+#: φ^(5/2)/2 = 1.665095..., φ the golden ratio, rounded down; see `variance`.
+MOMENT_CURVE_CONSTANT = ((1 + sqrt(5)) / 2) ** 2.5 / 2 * (1 - 8 * _EPSILON)
 
 
 # --- admissible radii ---------------------------------------------------------------------------
@@ -182,26 +203,44 @@ def float_log_cap(manifold: Manifold, radius: float, n: int) -> float:
     return max(0.25 * log(error / (4 * manifold.size * _EPSILON)), 1.0)
 
 
-def float_log_error(manifold: Manifold, radius: float, n: int) -> float:
-    """Return a bound on the error of the mean of n computed logarithms within the ball.
+def log_error(manifold: Manifold, radius: float, n: int) -> float:
+    """Return a bound on the error of one computed logarithm between two points of the ball.
+
+    It also bounds how far a point that was moved into the ball may lie outside, and the error of
+    the coordinates of a point at m0.
 
     Notes
     -----
-    n rounding errors of the running sum, n·ε·r, plus the error of one logarithm. Means of blocks,
-    weighted and added, keep to that: a term passes at most n - 1 additions and three more
-    roundings, each of ε/2. SPD, affine-invariant: `float_log_cap`. Hyperbolic: the boost of a point
-    at distance r from m0 by another such point cancels to (d + 1)·ε·e^{2r}. Sphere: directions near
-    the antipode lose ε·tan r. Flat: the subtraction is one more term of the sum.
+    SPD, affine-invariant: `float_log_cap`. Hyperbolic: the boost of a point at distance r from m0
+    by another such point cancels to (d + 1)·ε·e^{2r}. Sphere: directions near the antipode lose
+    ε·tan r. Flat: one subtraction.
     """
-    running_sum = n * _EPSILON * radius
     if isinstance(manifold, SPDAffineInvariant):
         reach = min(radius, float_log_cap(manifold, radius, n))
-        return 4 * manifold.size * _EPSILON * exp(4 * reach) + running_sum
+        return 4 * manifold.size * _EPSILON * exp(4 * reach)
     if isinstance(manifold, Hyperbolic):
-        return (manifold.dim + 1) * _EPSILON * exp(2 * radius) + running_sum
+        return (manifold.dim + 1) * _EPSILON * exp(2 * radius)
     if isinstance(manifold, Sphere):
-        return 8 * _EPSILON * (1 + tan(radius)) + running_sum
-    return running_sum
+        return 8 * _EPSILON * (1 + tan(radius))
+    if isinstance(manifold, FlatManifold):
+        return 2 * _EPSILON * radius
+    raise ValueError(f"The error of a computed logarithm is not known on {manifold!r}.")
+
+
+def running_sum(reach: float, n: int) -> float:
+    """Return a bound n·ε·R on the error of a mean of n terms of norm at most R in float64.
+
+    Notes
+    -----
+    Means of blocks, weighted and added, keep to that: a term passes at most n - 1 additions and
+    three more roundings, each of ε/2.
+    """
+    return n * _EPSILON * reach
+
+
+def float_log_error(manifold: Manifold, radius: float, n: int) -> float:
+    """Return a bound on the error of the mean of n computed logarithms within the ball."""
+    return log_error(manifold, radius, n) + running_sum(radius, n)
 
 
 def float_radius_limit(manifold: Manifold, n: int) -> float:
@@ -217,12 +256,91 @@ def float_radius_limit(manifold: Manifold, n: int) -> float:
     return limit
 
 
+def mean_tolerance(manifold: Manifold, radius: float, n: int) -> float:
+    """Return the residual g at which a computed mean is near enough to the exact one.
+
+    A ten-thousandth of 2r/n, no less than rounding permits. It is a public number and never the
+    residual that was reached.
+    """
+    error = float_log_error(manifold, radius, n)
+    return max(1e-4 * 2 * radius / n, 1e-9 * radius, error)
+
+
+def mean_slack(manifold: Manifold, radius: float, n: int) -> float:
+    """Return what two means computed to residual g may be farther apart than the exact ones.
+
+    ``2(g + e)/c`` with g from `mean_tolerance`, c from `residual_modulus`, and e the error of the
+    mean logarithm by which the residual is known (`float_log_error`): each of the two computed
+    means has an exact residual of at most g + e, so it lies within (g + e)/c of the exact mean.
+    """
+    error = float_log_error(manifold, radius, n)
+    tolerance = mean_tolerance(manifold, radius, n)
+    return 2 * (tolerance + error) / residual_modulus(manifold, radius)
+
+
+def coordinates_slack(manifold: Manifold, radius: float, n: int) -> float:
+    """Return what noise adds to the sensitivity by being added to computed coordinates.
+
+    Twice `log_error`: the coordinates at m0 of each of two points err by that, and so does the
+    point of a sphere in its surrounding space.
+    """
+    return 2 * log_error(manifold, radius, n)
+
+
+def ball_diameter(manifold: Manifold, radius: float, n: int) -> float:
+    """Return the largest distance of two points that were moved into the ball.
+
+    ``2(r + e)``, e from `log_error`, at most the diameter of the space: points are moved into the
+    ball up to rounding.
+    """
+    return min(2 * (radius + log_error(manifold, radius, n)), manifold.diameter)
+
+
+def computed_mean(
+    manifold: Manifold, radius: float, n: int, *, paper: bool = False, certified: bool = True
+) -> float:
+    """Return the sensitivity of the mean as it is computed, in the coordinates that get noise.
+
+    Parameters
+    ----------
+    manifold : Manifold
+    radius : float
+    n : int
+    paper : bool
+        Whether the mean's own share is `frechet_mean_paper` instead of `frechet_mean`.
+    certified : bool
+        Whether the computed mean is known to have a residual of at most `mean_tolerance`. If not,
+        all that is known is that it lies in the ball.
+
+    Returns
+    -------
+    float
+        The smaller of the sensitivity of the exact mean plus `mean_slack`, and `ball_diameter`;
+        plus `coordinates_slack`. Rounded up.
+
+    Notes
+    -----
+    Replace-one, n public. Assumption: the computed mean is a point of the ball, whatever happened
+    in the solver. The records are in the ball up to `log_error`, so the exact mean is that of a
+    ball wider by as much.
+    """
+    limit = radius_limit_paper(manifold) if paper else radius_limit(manifold)
+    _check_below(radius, limit)
+    sensitivity = ball_diameter(manifold, radius, n)
+    wider = radius + log_error(manifold, radius, n)
+    if certified and wider < limit:
+        exact = (frechet_mean_paper if paper else frechet_mean)(manifold, wider, n)
+        sensitivity = min(exact + mean_slack(manifold, wider, n), sensitivity)
+    return (sensitivity + coordinates_slack(manifold, radius, n)) * _ROOM
+
+
 def sphere_chord(distance: float) -> float:
     """Return the Euclidean length ``2 sin(Δ/2)`` of a chord of the unit sphere.
 
     The sensitivity in R^{d+1} of a point of S^d that moves by at most the geodesic `distance`.
+    Rounded up, and never above 2.
     """
-    return 2 * sin(min(distance, pi) / 2)
+    return min(2 * sin(min(distance, pi) / 2) * (1 + 4 * _EPSILON), 2.0)
 
 
 def extrinsic_mean(n: int) -> float:
@@ -235,15 +353,38 @@ def extrinsic_mean(n: int) -> float:
     return 2 / n
 
 
-def rounding(entries: int, step: float) -> float:
-    """Return how far a vector moves when its entries are rounded to multiples of `step`.
+def computed_extrinsic_mean(n: int) -> float:
+    """Return the sensitivity of `extrinsic_mean` as float64 sums it."""
+    return in_float64(extrinsic_mean(n), 1.0, n)
+
+
+# --- what float64 adds, and what grids add --------------------------------------------------------
+
+
+def in_float64(sensitivity: float, reach: float, n: int) -> float:
+    """Return the sensitivity of a mean of n terms of norm at most `reach` as float64 sums it.
 
     Notes
     -----
-    √k·step/2 for k entries, in the Euclidean norm. A thousandth of it is added, which covers what
-    float64 did to the vector before as long as its entries are below 2^40 steps.
+    Replace-one, n public. Each of the two running sums errs by at most `running_sum`.
     """
-    return 0.5005 * sqrt(entries) * step
+    return (sensitivity + 2 * running_sum(reach, n)) * _ROOM
+
+
+def computed_paper(sensitivity: float, n: int) -> float:
+    """Return one of the printed sensitivities of a mean of n terms as float64 sums it.
+
+    As `in_float64`: n times each of them is an upper bound of the norm of a term.
+    """
+    return in_float64(sensitivity, n * sensitivity, n)
+
+
+def rounding(entries: int, step: float) -> float:
+    """Return how far a vector moves when its entries are rounded to multiples of `step`.
+
+    √k·step/2 for k entries, in the Euclidean norm.
+    """
+    return 0.5 * sqrt(entries) * step
 
 
 def on_grid(sensitivity: float, entries: int, step: float) -> float:
@@ -252,56 +393,16 @@ def on_grid(sensitivity: float, entries: int, step: float) -> float:
     Notes
     -----
     Replace-one, n public, as for the statistic itself: each of the two values moves by at most
-    `rounding`. A few units of the last place are added for the rounding of this very number.
+    `rounding`.
     """
-    return (sensitivity + 2 * rounding(entries, step)) * (1 + 4 * _EPSILON)
-
-
-def rounded_curve(sensitivity: float, fine: float, coarse: float) -> float:
-    """Return the sensitivity of ``Σ (y, c y²)`` with y rounded to two grids, one for each sum.
-
-    Parameters
-    ----------
-    sensitivity : float
-        Of the sum of points on the curve, y in a range that rounding does not leave.
-    fine, coarse : float
-        Steps of the two grids.
-
-    Notes
-    -----
-    Replace-one, n public. With y rounded to the coarse grid in both coordinates the point would be
-    on the curve. The first is off by less than ``fine + coarse``, for each of the two values.
-    """
-    return (sensitivity + 2 * (fine + coarse)) * (1 + 4 * _EPSILON)
+    return (sensitivity + 2 * rounding(entries, step)) * _ROOM
 
 
 # --- the private ball ----------------------------------------------------------------------------
 
 
-def tangent_sum(radius: float, rounding: float) -> float:
-    """Return the sensitivity ``2(r + rounding)`` of Σ v_i, as `tangent_mean` but in exact sums.
-
-    Notes
-    -----
-    Replace-one, n public. Every v_i was clipped to norm r and then rounded to a grid, which moves
-    it by at most `rounding`; sums of multiples of a step are exact.
-    """
-    return 2 * (radius + rounding)
-
-
 def tangent_mean(radius: float, n: int) -> float:
-    """Return the sensitivity of ``(1/n) Σ v_i``, v_i logarithms at a public point clipped to r.
-
-    Parameters
-    ----------
-    radius : float
-        Norm to which every v_i is clipped.
-    n : int
-
-    Returns
-    -------
-    float
-        ``2r/n``, and ``2 n ε r`` for the rounding of the two running sums, ε the machine epsilon.
+    """Return the sensitivity 2r/n of ``(1/n) Σ v_i``, v_i logarithms clipped to norm r.
 
     Notes
     -----
@@ -309,7 +410,21 @@ def tangent_mean(radius: float, n: int) -> float:
     another. It holds on every manifold, at every base point that is public or released before, and
     however wrong a computed logarithm is. Attained by opposite vectors of length r.
     """
-    return 2 * radius / n + 2 * n * _EPSILON * radius
+    return 2 * radius / n
+
+
+def computed_tangent_mean(radius: float, n: int) -> float:
+    """Return the sensitivity of `tangent_mean` as float64 sums it."""
+    return in_float64(tangent_mean(radius, n), radius, n)
+
+
+def rounded_tangent_sum(radius: float, entries: int, step: float) -> float:
+    """Return the sensitivity of Σ v_i, as `tangent_mean` but in exact sums of rounded vectors.
+
+    ``2(r + rounding)``: every v_i was clipped to norm r and its entries then rounded to multiples
+    of `step`, whose sums are exact.
+    """
+    return 2 * (radius + rounding(entries, step)) * _ROOM
 
 
 def distance_histogram() -> float:
@@ -375,6 +490,21 @@ def second_moment(
     cosine = (sqrt(distance**2 + 8 * radius**2) - distance) / (4 * radius)
     sine = sqrt(1 - cosine**2)
     return 2 * sqrt(2) * (distance + radius * cosine) * radius * sine / n
+
+
+def computed_second_moment(manifold: Manifold, radius: float, distance: float, n: int) -> float:
+    """Return the sensitivity of `second_moment` as float64 sums it."""
+    reach = min(radius + distance, manifold.diameter)
+    return in_float64(second_moment(manifold, radius, distance, n), reach**2, n)
+
+
+def rounded_second_moment(manifold: Manifold, radius: float, distance: float, step: float) -> float:
+    """Return the sensitivity of Σ V Vᵀ, as `second_moment` but in exact sums of rounded vectors.
+
+    The entries of every V were rounded to multiples of `step`.
+    """
+    moved = rounding(manifold.dim, step)
+    return second_moment(manifold, radius, distance, 1, moved) * _ROOM
 
 
 def second_moment_paper(radius: float, n: int) -> float:
@@ -470,6 +600,31 @@ def variance(radius: float, distance: float, n: int) -> float:
     """
     low, high = squared_distance_range(radius, distance)
     return (high - low) / n
+
+
+def computed_variance(radius: float, distance: float, n: int) -> float:
+    """Return the sensitivity of `variance`, or of its moment curve, as float64 sums it."""
+    _, high = squared_distance_range(radius, distance)
+    return in_float64(variance(radius, distance, n), 2 * high, n)
+
+
+def rounded_curve(radius: float, distance: float, fine: float, coarse: float) -> float:
+    """Return the sensitivity of ``Σ (y, c y²)`` with y rounded to two grids, one for each sum.
+
+    Parameters
+    ----------
+    radius, distance : float
+        As for `variance`; rounding does not leave the range of y.
+    fine, coarse : float
+        Steps of the two grids.
+
+    Notes
+    -----
+    Replace-one, n public; sums are exact. With y rounded to the coarse grid in both coordinates the
+    point would be on the curve, of diameter W. The first is off by less than ``fine + coarse``, for
+    each of the two values.
+    """
+    return (variance(radius, distance, 1) + 2 * (fine + coarse)) * _ROOM
 
 
 def variance_paper(radius: float, n: int) -> float:

@@ -429,12 +429,10 @@ def _release_spread_paper(
     centred = logs - logs.mean(axis=0)
     moment = symmetrize(centred.T @ centred / max(n - 1, 1))
     hessian = model.mean_squared_distance_hessian(point, logs)
-    moment_row, moment_noise = _matrix_row(
-        "second moment", sensitivity.second_moment_paper(radius, n), mu, shares["second_moment"]
-    )
-    hessian_row, hessian_noise = _matrix_row(
-        "hessian", sensitivity.hessian_paper(model, radius, n), mu, shares["hessian"]
-    )
+    scale = sensitivity.computed_paper(sensitivity.second_moment_paper(radius, n), n)
+    moment_row, moment_noise = _matrix_row("second moment", scale, mu, shares["second_moment"])
+    scale = sensitivity.computed_paper(sensitivity.hessian_paper(model, radius, n), n)
+    hessian_row, hessian_noise = _matrix_row("hessian", scale, mu, shares["hessian"])
     exact = mu == inf
     inference = MeanInference(
         manifold=problem.manifold,

@@ -68,7 +68,7 @@ def release_mean_vector(
         return noise.release(vectors.mean(axis=0), rng), plain, noise.sigma
     n, dim = vectors.shape
     step = exact_step(radius, n, 1)
-    scale = sensitivity.tangent_sum(radius, sensitivity.rounding(dim, step))
+    scale = sensitivity.rounded_tangent_sum(radius, dim, step)
     noise = Gaussian.calibrate_secure(scale, GDP(budget), dim)
     return noise.release(exact_sum(vectors, step), rng) / n, *_per_record(noise, scale, n)
 
@@ -90,12 +90,11 @@ def release_second_moment(
     """
     n = sample.n
     if not secure:
-        scale = sensitivity.second_moment(model, radius, distance, n)
+        scale = sensitivity.computed_second_moment(model, radius, distance, n)
         noise = SymmetricGaussian.calibrate(scale, GDP(budget))
         return noise.release(sample.second_moment(point, *ball), rng), scale, noise.sigma
     step = exact_step(min(radius + distance, model.diameter), n, 2)
-    rounding = sensitivity.rounding(model.dim, step)
-    scale = n * sensitivity.second_moment(model, radius, distance, n, rounding)
+    scale = sensitivity.rounded_second_moment(model, radius, distance, step)
     noise = SymmetricGaussian.calibrate_secure(scale, GDP(budget), model.dim)
     total, carry = sample.exact_second_moment(point, *ball, step)
     return carry(noise.release(total, rng) / n), *_per_record(noise, scale, n)
@@ -105,7 +104,8 @@ def release_moment_curve(
     sample: Sample,
     values: Callable[[Sample], Array],
     half: float,
-    width: float,
+    radius: float,
+    distance: float,
     both: bool,
     budget: float,
     secure: bool,
@@ -113,20 +113,21 @@ def release_moment_curve(
 ) -> tuple[Array, float, float]:
     """Release the mean of ``(y, c y²)``, c the `MOMENT_CURVE_CONSTANT` over `half`, |y| ≤ `half`.
 
-    ``y = values(sample)``, one number for each record. `width` is the sensitivity
-    `sensitivity.variance`; only the first of the two unless `both`.
+    ``y = values(sample)``, one number for each record; `radius` and `distance` are those of
+    `sensitivity.variance`. Only the first of the two unless `both`.
     """
     curvature = sensitivity.MOMENT_CURVE_CONSTANT / half
+    n = sample.n
     if not secure:
+        width = sensitivity.computed_variance(radius, distance, n)
         noise = Gaussian.calibrate(width, GDP(budget))
         first, second = sample.average(partial(_moments, values))
         curve = np.array([first, curvature * second])
         return noise.release(curve if both else curve[:1], rng), width, noise.sigma
-    n = sample.n
-    sigma = Gaussian.calibrate(n * width, GDP(budget)).sigma
+    sigma = Gaussian.calibrate(sensitivity.variance(radius, distance, 1), GDP(budget)).sigma
     fine = _no_finer(exact_step(half, n, 1), _FINENESS**2 * sigma)
     coarse = _no_finer(exact_step(half, n, 2), _FINENESS * sqrt(sigma / curvature))
-    scale = sensitivity.rounded_curve(n * width, fine, coarse)
+    scale = sensitivity.rounded_curve(radius, distance, fine, coarse)
     sigma = Gaussian.calibrate(scale, GDP(budget)).sigma
     first, second = sample.total(partial(_exact_moments, values, half, fine, coarse))
     # The sums lie on the grids of fine and coarse², so the curve needs no further rounding.

@@ -408,7 +408,7 @@ class _Search:
         mu = part(self.mu, share)
         with np.errstate(all="ignore"):
             logs = clip_norm(self.model.log_coords(center, self.points), reach)
-        scale = sensitivity.tangent_mean(reach, self.n)
+        scale = sensitivity.computed_tangent_mean(reach, self.n)
         noisy, scale, sigma = release_mean_vector(logs, reach, scale, mu, self.secure, self.rng)
         # What follows is post-processing: the mean is known to be that short, and to be in the
         # outer ball, within which float64 can follow.
@@ -426,7 +426,7 @@ class _Search:
     def extrinsic_mean(self, share: float) -> tuple[Array, Release]:
         """Release the direction of the mean of vectors of length one, or zero."""
         mu = part(self.mu, share)
-        points, scale = clip_norm(self.points, 1.0), sensitivity.extrinsic_mean(self.n)
+        points, scale = clip_norm(self.points, 1.0), sensitivity.computed_extrinsic_mean(self.n)
         noisy, scale, sigma = release_mean_vector(points, 1.0, scale, mu, self.secure, self.rng)
         length = float(np.linalg.norm(noisy))
         center = noisy / length if length > 0 else np.eye(len(noisy))[0]

@@ -34,7 +34,9 @@ def release_mean(
     point accounts for the whole fit, since its region is public as well.
     """
     local = problem.local
-    scale, tolerance = mean_sensitivity(problem, calibration)
+    paper = calibration == "paper"
+    scale = sensitivity.computed_mean(local.model, problem.radius, problem.n, paper=paper)
+    tolerance = sensitivity.mean_tolerance(local.model, problem.radius, problem.n)
     noise = calibrate(mechanism, local.model, local.origin, scale, GDP(mu), problem.secure)
     exact = frechet_mean(
         local.model,
@@ -84,21 +86,3 @@ def _representable(problem: BallProblem, point: Array) -> Array:
             shorter = local.model.log_coords(local.origin, point) / 2
             point = local.model.exp_coords(local.origin, shorter)
     return point
-
-
-def mean_sensitivity(problem: BallProblem, calibration: str) -> tuple[float, float]:
-    """Return the sensitivity of the computed mean and the residual tolerance it relies on.
-
-    Both from public numbers. The tolerance g never is the residual that was reached: the computed
-    mean is within (g + e)/c of the exact one, e the rounding error of the mean logarithm.
-    """
-    model, radius, n = problem.local.model, problem.radius, problem.n
-    error = sensitivity.float_log_error(model, radius, n)
-    tolerance = max(1e-4 * 2 * radius / n, 1e-9 * radius, error)
-    exact = (
-        sensitivity.frechet_mean_paper if calibration == "paper" else sensitivity.frechet_mean
-    )(model, radius, n)
-    slack = 2 * (tolerance + error) / sensitivity.residual_modulus(model, radius)
-    if problem.secure:
-        slack += 2 * error  # of the coordinates in which the noise is added
-    return min(exact + slack, model.diameter), tolerance

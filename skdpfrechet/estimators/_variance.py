@@ -363,12 +363,12 @@ def _release_variance(
     distances = partial(_squared_distances, base, low, high)
     middle, half = (low + high) / 2, (high - low) / 2
     budget = part(mu, shares["variance"])
-    width = sensitivity.variance(problem.radius, distance, n)
     released, width, sigma = release_moment_curve(
         sample,
         partial(_centred, distances, middle),
         half,
-        width,
+        problem.radius,
+        distance,
         level is not None,
         budget,
         problem.secure,
@@ -422,14 +422,14 @@ def _release_variance_paper(
     low, high, _ = _public_range(problem, base)
     y = _squared_distances(base, low, high, problem.sample)
     budget = part(mu, shares["variance"])
-    width = sensitivity.variance_paper(problem.radius, n)
+    width = sensitivity.computed_paper(sensitivity.variance_paper(problem.radius, n), n)
     noise = Gaussian.calibrate(width, GDP(budget))
     mean = float(noise.release(np.array([y.mean()]), rng)[0])
     rows = [Release("variance", budget, width, noise.sigma, "gaussian")]
     error = None
     if level is not None:
         spread_budget = part(mu, shares["spread"])
-        spread_width = sensitivity.spread_paper(problem.radius, n)
+        spread_width = sensitivity.computed_paper(sensitivity.spread_paper(problem.radius, n), n)
         spread_noise = Gaussian.calibrate(spread_width, GDP(spread_budget))
         spread = float(spread_noise.release(np.array([y.var()]), rng)[0])
         rows.append(Release("spread", spread_budget, spread_width, spread_noise.sigma, "gaussian"))

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skdpfrechet import DPFrechetMean
+from skdpfrechet import DPFrechetMean, sensitivity
 from skdpfrechet.estimators import _mean, _plan, _private_mean
 from skdpfrechet.manifolds import Manifold
 from skdpfrechet.mechanisms import WrappedGaussian
@@ -177,7 +177,7 @@ def test_finds_a_change_of_the_input(monkeypatch, tmp_path):
 
 
 def test_finds_too_little_noise(monkeypatch, tmp_path):
-    monkeypatch.setattr(_private_mean, "mean_sensitivity", lambda *arguments: (1e-3, 1.0))
+    monkeypatch.setattr(sensitivity, "computed_mean", lambda *arguments, **options: 1e-3)
     assert "account: less than the sensitivity" in defects(PLAIN, tmp_path)
 
 

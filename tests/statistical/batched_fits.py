@@ -17,7 +17,6 @@ from skdpfrechet._numerics import clip_eigenvalues, clip_norm, symmetrize, unvec
 from skdpfrechet._solvers import frechet_mean, second_moment
 from skdpfrechet.estimators._budget import mean_shares, part, variance_shares
 from skdpfrechet.estimators._mechanisms import calibrate, resolve_mechanism
-from skdpfrechet.estimators._private_mean import mean_sensitivity
 from skdpfrechet.inference import hessian_range, mean_hessian_bound
 from skdpfrechet.inference._covariance import (
     chi_squared_value,
@@ -42,7 +41,6 @@ class Samples:
     Their fits are those of ``noise="float"``.
     """
 
-    secure = False
     manifold: Manifold
     radius: float
     local: Localization
@@ -62,8 +60,7 @@ class Samples:
         cap = sensitivity.float_log_cap(model, radius, X.shape[1])
         X = local.to_model(manifold.canonical(X))
         points = model.project_to_ball(X, origin, radius, cap)
-        unsolved = cls(manifold, radius, local, points, X, X)
-        _, tolerance = mean_sensitivity(unsolved, "sharp")
+        tolerance = sensitivity.mean_tolerance(model, radius, X.shape[1])
         accept = max(1e-7 * radius, tolerance)
         certified = frechet_mean(model, points, origin, radius=radius, tolerance=tolerance)
         exact = frechet_mean(model, points, origin, radius=radius, tolerance=0.0, accept=accept)
@@ -71,7 +68,8 @@ class Samples:
 
     def release_mean(self, mu, calibration, rng):
         """Return the mechanism and the released means for the budget `mu` of one query."""
-        scale, _ = mean_sensitivity(self, calibration)
+        paper = calibration == "paper"
+        scale = sensitivity.computed_mean(self.local.model, self.radius, self.n, paper=paper)
         name = resolve_mechanism("auto", self.manifold, noise="float")
         mechanism = calibrate(name, self.local.model, self.local.origin, scale, GDP(mu))
         return mechanism, mechanism.release(
