@@ -391,6 +391,7 @@ def computed_mean(manifold: Manifold, radius: float, n: int, *, paper: bool = Fa
     in the solver, and where it is `certified` the solver goes on for `mean_passes`. The records are
     in the ball up to `log_error`, so the exact mean is that of a ball wider by as much.
     """
+    _check_below(radius, radius_limit_paper(manifold) if paper else radius_limit(manifold))
     sensitivity = ball_diameter(manifold, radius, n)
     if certified(manifold, radius, n, paper=paper):
         sensitivity = _certified_mean(manifold, radius, n, paper)

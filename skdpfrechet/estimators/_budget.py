@@ -8,6 +8,7 @@ from math import inf, isclose, sqrt
 from skdpfrechet._validation import check_open_unit
 
 SMALLEST_MU = 1e-10  # of one release; its noise is 1e10 times the sensitivity
+_ROUNDED_DOWN = 1 - 2.0**-46  # more than rounding adds to the sum of a hundred shares, in all
 
 
 def mean_shares(
@@ -41,10 +42,15 @@ def variance_shares(
 
 
 def part(mu: float, share: float) -> float:
-    """Return the μ of a release that gets `share` of μ²."""
-    if mu == inf:
-        return inf
-    value = mu * sqrt(share)
+    """Return the μ of a release that gets `share` of μ², rounded down.
+
+    Shares that sum to 1 in float64 sum to at most 1 + k·2^-52 in exact arithmetic, k their number,
+    and the root and the product err by 2^-52. The factor takes more than that off, so that the sum
+    of μ² over the parts of a fit never exceeds its own μ². A part that is the whole stays whole.
+    """
+    if mu == inf or share == 1:
+        return mu
+    value = mu * sqrt(share) * _ROUNDED_DOWN
     if value < SMALLEST_MU:
         raise ValueError(
             f"mu must give every release at least {SMALLEST_MU:g}, below which float64 cannot "

@@ -14,6 +14,7 @@ from sklearn.utils.validation import assert_all_finite, check_consistent_length,
 from skdpfrechet._numerics import Array
 from skdpfrechet.estimators._ball import is_private
 from skdpfrechet.estimators._base import _DPEstimator, fit_threads
+from skdpfrechet.estimators._budget import part
 from skdpfrechet.estimators._groups import check_groups
 from skdpfrechet.estimators._mean import DPFrechetMean
 from skdpfrechet.estimators._mechanisms import make_generator
@@ -241,7 +242,7 @@ class DPMDM(ClassifierMixin, _DPEstimator):
                 manifold,
                 radius=self.radius,
                 center=self.center,
-                mu=mu if codes is None else mu / sqrt(len(classes)),
+                mu=mu if codes is None else part(mu, 1 / len(classes)),
                 confidence_level=None,
                 mechanism=self.mechanism,
                 calibration=self.calibration,

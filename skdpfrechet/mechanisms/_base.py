@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from math import inf, nextafter
+from math import inf
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from skdpfrechet._validation import check_nonnegative
 from skdpfrechet.manifolds import Manifold
 from skdpfrechet.mechanisms._system_generator import RandomSource
 from skdpfrechet.privacy import GDP, ApproxDP, PureDP, gdp_mu
+from skdpfrechet.privacy._rounding import quotient_up
 
 
 class Mechanism(ABC):
@@ -51,7 +52,7 @@ class Mechanism(ABC):
 
 
 def noise_scale(sensitivity: float, name: str, level: float) -> float:
-    """Return the smallest float scale with ``sensitivity / scale ≤ level`` in floating point.
+    """Return the smallest float scale with ``sensitivity / scale ≤ level`` in exact arithmetic.
 
     `level` is the parameter `name` of a guarantee.
     """
@@ -60,18 +61,15 @@ def noise_scale(sensitivity: float, name: str, level: float) -> float:
         return 0.0
     if level == 0:
         raise ValueError(f"guarantee must have {name} > 0, got {level!r}.")
-    scale = max(sensitivity / level, nextafter(0.0, 1.0))
-    while sensitivity / scale > level:
-        scale = nextafter(scale, inf)
-    return scale
+    return quotient_up(sensitivity, level)
 
 
 def noise_guarantee(sensitivity: float, scale: float) -> float:
-    """Return `sensitivity` / `scale`, infinite without noise."""
+    """Return `sensitivity` / `scale` rounded up, infinite without noise."""
     check_nonnegative("sensitivity", sensitivity, allow_inf=True)
     if sensitivity == 0:
         return 0.0
-    return sensitivity / scale if scale > 0 else inf
+    return quotient_up(sensitivity, scale) if scale > 0 and sensitivity < inf else inf
 
 
 def gaussian_scale(sensitivity: float, guarantee: GDP | ApproxDP) -> float:

@@ -146,7 +146,8 @@ class WrappedGaussian(Mechanism):
         if guarantee.delta == 0:
             raise ValueError("guarantee must have delta > 0, got 0.0.")
         foot = _origin(manifold) if foot is None else foot
-        mu = guarantee.epsilon / sqrt(2 * log(1.25 / guarantee.delta))
+        # A few roundings, towards more noise.
+        mu = guarantee.epsilon / sqrt(2 * log(1.25 / guarantee.delta)) * (1 - 2.0**-49)
         return cls(manifold, foot, noise_scale(sensitivity, "epsilon", mu))
 
     def guarantee(self, sensitivity: float) -> GDP:

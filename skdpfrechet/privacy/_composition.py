@@ -10,6 +10,7 @@ from typing import overload
 from scipy.special import erfinv, log_expit, ndtri_exp
 
 from skdpfrechet.privacy._guarantees import GDP, ApproxDP, Guarantee, PureDP
+from skdpfrechet.privacy._rounding import float_up
 
 
 def _sum_up(values: Iterable[float]) -> float:
@@ -17,12 +18,7 @@ def _sum_up(values: Iterable[float]) -> float:
     values = list(values)
     if math.inf in values:
         return math.inf
-    exact = sum(map(Fraction, values))
-    try:
-        total = float(exact)
-    except OverflowError:
-        return math.inf
-    return total if total >= exact else math.nextafter(total, math.inf)
+    return float_up(sum(map(Fraction, values), Fraction(0)))
 
 
 def _hypot_up(values: Iterable[float]) -> float:

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.special import erfinv, ndtri
 
-from skdpfrechet.privacy._gaussian_profile import ULP, FloatArray, log_delta_upper, log_profile
+from skdpfrechet.privacy._gaussian_profile import ULP, FloatArray, delta_upper, log_delta_upper
+from skdpfrechet.privacy._rounding import half_square_up
 
 
 def nonnegative_array(name: str, value: ArrayLike) -> FloatArray:
@@ -78,10 +79,10 @@ def _solve_mu(epsilon: float, delta: float) -> float:
     # is at most δ at the larger of the two μ that solve these for δ; half of it moves a down by
     # (μ/2 + ε/μ)/2 and μ by half, which outweighs rounding. For a ≥ 0, b ≤ −a and so
     # 1 − δ_μ(ε) = φ(a) [m(−a) + m(b)] ≤ 2 Φ(−a): δ_μ(ε) ≥ δ at a = √2 erfinv(δ), and more at
-    # twice that a.
+    # twice that a; the factor outweighs the rounding of μ, which may move a by more than that.
     normal = math.sqrt(2) * float(erfinv(delta))
     low = max(mu_at(float(ndtri(delta))), 2 * normal) / 2
-    high = mu_at(2 * normal)
+    high = mu_at(2 * normal) * (1 + 8 * ULP)
 
     def excess(mu: float) -> float:
         return log_delta_upper(mu, epsilon) - math.log(delta)
@@ -110,10 +111,9 @@ def gdp_delta(mu: float, epsilon: float) -> float: ...
 @overload
 def gdp_delta(mu: ArrayLike, epsilon: ArrayLike) -> float | FloatArray: ...
 def gdp_delta(mu: ArrayLike, epsilon: ArrayLike) -> float | FloatArray:
-    """Smallest δ for which every μ-GDP mechanism is (ε, δ)-DP.
+    """Smallest δ for which every μ-GDP mechanism is (ε, δ)-DP, rounded up.
 
-    δ_μ(ε) = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2), with a relative error below 1e-12 as long as
-    δ ≥ 1e-300 and ε/μ ≤ 100.
+    δ_μ(ε) = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2).
 
     Parameters
     ----------
@@ -125,7 +125,9 @@ def gdp_delta(mu: ArrayLike, epsilon: ArrayLike) -> float | FloatArray:
     Returns
     -------
     float or ndarray
-        δ in [0, 1]; a Python float when both arguments are scalars.
+        δ in [0, 1]; a Python float when both arguments are scalars. It is never below δ_μ(ε), and
+        above it by at most 6e-15 (1 + |log δ|) of itself, down to the smallest positive float,
+        which stands for all that is less; 0 only if μ = 0 or ε = ∞.
 
     Raises
     ------
@@ -151,8 +153,8 @@ def gdp_delta(mu: ArrayLike, epsilon: ArrayLike) -> float | FloatArray:
     out = np.where(np.isinf(mu_) & np.isfinite(epsilon_), 1.0, 0.0)
     regular = (mu_ > 0) & np.isfinite(mu_) & np.isfinite(epsilon_)
     mu_, epsilon_ = mu_[regular], epsilon_[regular]
-    with np.errstate(over="ignore", under="ignore"):
-        out[regular] = np.exp(log_profile(mu_ / 2 - epsilon_ / mu_, mu_))
+    if mu_.size > 0:
+        out[regular] = delta_upper(mu_, epsilon_)
     return unwrap(out)
 
 
@@ -243,7 +245,7 @@ def gdp_rho(mu: float) -> float: ...
 @overload
 def gdp_rho(mu: ArrayLike) -> float | FloatArray: ...
 def gdp_rho(mu: ArrayLike) -> float | FloatArray:
-    """ρ = μ²/2 of the zero-concentrated differential privacy that Gaussian noise at μ gives.
+    """ρ = μ²/2 of the zero-concentrated differential privacy of Gaussian noise at μ, rounded up.
 
     Parameters
     ----------
@@ -277,5 +279,4 @@ def gdp_rho(mu: ArrayLike) -> float | FloatArray:
     2.0
     """
     mu_ = nonnegative_array("mu", mu)
-    with np.errstate(over="ignore", under="ignore"):
-        return unwrap(np.asarray(mu_ * mu_ / 2))
+    return unwrap(np.vectorize(half_square_up, otypes=[float])(mu_))

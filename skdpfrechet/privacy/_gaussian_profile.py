@@ -10,10 +10,13 @@ so nothing overflows, and the integral, all of one sign, replaces the difference
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfcx, exprel
+
+from skdpfrechet.privacy._rounding import float_up
 
 FloatArray = NDArray[np.float64]
 
@@ -64,9 +67,31 @@ def log_profile(a: FloatArray, mu: FloatArray) -> FloatArray:
     return out
 
 
+def gap_upper(mu: float, epsilon: float) -> float:
+    """a = μ/2 − ε/μ rounded up, for μ in (0, ∞), ε < ∞: two large numbers may nearly cancel."""
+    return float_up(Fraction(mu) / 2 - Fraction(epsilon) / Fraction(mu))
+
+
 def log_delta_upper(mu: float, epsilon: float) -> float:
     """A bound on log δ_μ(ε) from above that counts every rounding, for μ in (0, ∞), ε < ∞."""
-    ratio = epsilon / mu
-    a = mu / 2 - ratio + 2 * ULP * (mu / 2 + ratio)  # three roundings, each below ULP/2
-    log_delta = float(log_profile(np.asarray(a), np.asarray(mu)))
+    log_delta = float(log_profile(np.asarray(gap_upper(mu, epsilon)), np.asarray(mu)))
     return log_delta + PROFILE_ERROR * (1 - log_delta)
+
+
+def delta_upper(mu: FloatArray, epsilon: FloatArray) -> FloatArray:
+    """A bound on δ_μ(ε) from above, in (0, 1], for μ in (0, ∞), ε < ∞; below `log_delta_upper`.
+
+    The error of `log_profile` is less than half of what is added to its logarithm here, and
+    `log_delta_upper` adds a third more, which the rounding of exp cannot make up for.
+    """
+    log_delta = log_profile(np.vectorize(gap_upper, otypes=[float])(mu, epsilon), mu)
+    log_delta = np.minimum(log_delta + 0.75 * PROFILE_ERROR * (1 - log_delta), 0.0)
+    return np.asarray(np.vectorize(_exp_up, otypes=[float])(log_delta))
+
+
+def _exp_up(x: float) -> float:
+    """exp(x) for x ≤ 0; where it is subnormal, or vanishes, rounded up to a positive number."""
+    if x > -700:
+        return math.exp(x)
+    scaled = math.exp(max(x, -1e4) + 500 * math.log(2)) * (1 + 8 * ULP)
+    return max(float_up(Fraction(scaled) / 2**500), math.ulp(0.0))

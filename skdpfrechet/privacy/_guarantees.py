@@ -17,7 +17,7 @@ from skdpfrechet.privacy._conversions import (
     probability_array,
     unwrap,
 )
-from skdpfrechet.privacy._gaussian_profile import FloatArray
+from skdpfrechet.privacy._gaussian_profile import ULP, FloatArray
 
 
 def _approx_delta(epsilon: float, delta: float, at: ArrayLike) -> float | FloatArray:
@@ -25,23 +25,29 @@ def _approx_delta(epsilon: float, delta: float, at: ArrayLike) -> float | FloatA
 
     The trade-off function max(0, 1 − δ − e^ε α, e^{−ε}(1 − δ − α)) has its kink at
     α = (1 − δ)/(1 + e^ε), so the divergence is δ beyond ε and 1 − (1 − δ)(1 + e^at)/(1 + e^ε)
-    before it, that is δ + (1 − δ)(e^ε − e^at)/(1 + e^ε).
+    before it, that is δ + (1 − δ)(e^ε − e^at)/(1 + e^ε). Rounded up.
     """
     at_ = nonnegative_array("epsilon", at)
     gap = np.zeros(at_.shape)
     inside = at_ < epsilon
-    gap[inside] = -np.expm1(at_[inside] - epsilon) / (1 + np.exp(-epsilon))
-    return unwrap(delta + (1 - delta) * gap)
+    # ε − at may be rounded: an ulp of ε is added to it before a few are to the result.
+    slack = ULP * epsilon if epsilon < np.inf else 0.0
+    gap[inside] = -np.expm1(at_[inside] - epsilon - slack) / (1 + np.exp(-epsilon))
+    total = delta + (1 - delta) * gap
+    rounded = np.minimum(np.nextafter(total * (1 + 8 * ULP), np.inf), 1.0)
+    return unwrap(np.where(inside, rounded, delta))
 
 
 def _approx_epsilon(epsilon: float, delta: float, at: ArrayLike) -> float | FloatArray:
-    """Inverse of `_approx_delta` in its last argument: the smallest ε that it allows."""
+    """Inverse of `_approx_delta` in its last argument: the least ε it allows, rounded up."""
     at_ = probability_array("delta", at)
     out = np.where(at_ < delta, np.inf, 0.0)
     if delta < 1:
-        fraction = (at_ - delta) / (1 - delta) * (1 + np.exp(-epsilon))
-        inside = (fraction >= 0) & (fraction < 1)
-        out[inside] = np.maximum(epsilon + np.log1p(-fraction[inside]), 0)
+        fraction = (at_ - delta) / (1 - delta) * (1 + np.exp(-epsilon)) * (1 - 8 * ULP)
+        inside = (fraction >= 0) & (fraction < 1) & (at_ < 1)
+        less = np.log1p(-fraction[inside])
+        rounded = epsilon + less + 2 * ULP * (epsilon - less)
+        out[inside] = np.clip(rounded, 0.0, epsilon)
     return unwrap(out)
 
 

@@ -11,7 +11,7 @@ triangle degenerates. An isometry swaps the centres, hence P₂(loss > ε) = P�
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import exp, inf, log, nextafter, pi, sqrt, tan
+from math import exp, inf, log, pi, sqrt, tan
 from typing import overload
 
 import numpy as np
@@ -22,6 +22,7 @@ from scipy.special import betainc, betaln, erfinv, ndtri_exp
 from skdpfrechet._validation import check_nonnegative, check_positive, check_positive_integer
 from skdpfrechet.privacy._conversions import gdp_delta, nonnegative_array, unwrap
 from skdpfrechet.privacy._gaussian_profile import FloatArray
+from skdpfrechet.privacy._rounding import quotient_up
 
 __all__ = ["sphere_mu", "sphere_profile", "sphere_sigma"]
 
@@ -114,10 +115,15 @@ def _log_incomplete_beta(a: float, x: FloatArray) -> FloatArray:
 
 
 def _profile(epsilon: float, dim: int, distance: float, sigma: float, mass: float) -> float:
-    """δ(ε) = P₁(loss > ε) − e^ε P₁(loss < −ε), `mass` the log integral of the radial density."""
+    """δ(ε) = P₁(loss > ε) − e^ε P₁(loss < −ε), `mass` the log integral of the radial density.
+
+    Rounded up.
+    """
     shift, rest = 2 * sigma**2 * epsilon, 2 * pi - distance  # shift = b² − s²
-    if shift >= distance * rest:  # the largest loss, at the antipode of the second centre
+    if shift > distance * rest * (1 + _PROFILE_ERROR):  # loss at the antipode of the second centre
         return 0.0
+    if shift >= distance * rest:
+        return _PROFILE_ERROR
     # Where b touches |s − Δ| and 2π − s − Δ, the extremes of ρ₂ on the sphere of radius s.
     near, far = (distance - shift / distance) / 2, (rest - shift / rest) / 2
     inner, outer = (distance + shift / distance) / 2, (rest + shift / rest) / 2
@@ -145,7 +151,7 @@ def _profile(epsilon: float, dim: int, distance: float, sigma: float, mass: floa
         _log_integral(below_everywhere, outer, pi),
     )
     sure, partial, below_partial, below_sure = (exp(value - mass) for value in logs)
-    return max(sure + partial - below_partial - below_sure, 0.0)
+    return max(sure + partial - below_partial - below_sure, 0.0) + _PROFILE_ERROR
 
 
 def _log_total_variation(dim: int, distance: float, sigma: float) -> float:
@@ -190,14 +196,14 @@ def _squares_are_floats(distance: float, sigma: float) -> bool:
 def _mu_upper(dim: int, distance: float, sigma: float) -> float:
     """The μ with δ_μ(0) = δ(0), rounded up, and no more than the theorem's Δ/σ."""
     if not _squares_are_floats(distance, sigma):
-        return distance / sigma
+        return quotient_up(distance, sigma)
     mass = _log_mass(dim, sigma)
     log_delta = _log_total_variation(dim, distance, sigma) - mass
     if log_delta < log(0.5):
         mu = sqrt(8) * float(erfinv(exp(log_delta)))
     else:
         mu = -2 * float(ndtri_exp(_log_overlap(dim, distance, sigma) - mass - log(2)))
-    return min(mu * (1 + _MU_ERROR), distance / sigma)
+    return min(mu * (1 + _MU_ERROR), quotient_up(distance, sigma))
 
 
 def _arguments(dim: int, distance: float) -> tuple[int, float]:
@@ -230,8 +236,8 @@ def sphere_profile(
     Returns
     -------
     float or ndarray
-        δ, with an absolute error below 1e-12; exactly 0 from the largest possible loss
-        Δ(2π − Δ)/2σ² on, where the mechanism is purely differentially private.
+        δ rounded up, by less than 2e-12; exactly 0 beyond the largest possible loss Δ(2π − Δ)/2σ²,
+        where the mechanism is purely differentially private.
 
     Raises
     ------
@@ -261,7 +267,8 @@ def sphere_profile(
     epsilon_ = nonnegative_array("epsilon", epsilon)
     dim, distance = _arguments(dim, distance)
     sigma = check_positive("sigma", sigma)
-    out = np.asarray(gdp_delta(distance / sigma, epsilon_))  # an upper bound, by a theorem
+    bound = quotient_up(distance, sigma)
+    out = np.asarray(gdp_delta(bound, epsilon_))  # an upper bound, by a theorem
     if _squares_are_floats(distance, sigma):
         mass = _log_mass(dim, sigma)
         values = [_profile(e, dim, distance, sigma, mass) for e in epsilon_.ravel().tolist()]
@@ -315,12 +322,12 @@ def sphere_mu(*, dim: int, distance: float, sigma: float) -> float:
     """
     dim, distance = _arguments(dim, distance)
     sigma = check_positive("sigma", sigma)
-    mu, bound = _mu_upper(dim, distance, sigma), distance / sigma
+    mu, bound = _mu_upper(dim, distance, sigma), quotient_up(distance, sigma)
     if mu == bound:
         return mu
     epsilon = mu * np.maximum(np.concatenate([_CHECKED_BELOW, mu / 2 + _CHECKED_AROUND]), 0.0)
     delta = sphere_profile(epsilon, dim=dim, distance=distance, sigma=sigma)
-    exceeded = np.any(np.asarray(delta) > np.asarray(gdp_delta(mu, epsilon)) + _PROFILE_ERROR)
+    exceeded = np.any(np.asarray(delta) > np.asarray(gdp_delta(mu, epsilon)) + 2 * _PROFILE_ERROR)
     return bound if exceeded else mu
 
 
@@ -361,10 +368,7 @@ def sphere_sigma(mu: float, *, dim: int, distance: float) -> float:
     mu = check_positive("mu", mu, allow_inf=True)
     if mu == inf or distance == 0:
         return 0.0
-    largest = max(distance / mu, nextafter(0.0, 1.0))
-    while distance / largest > mu:
-        largest = nextafter(largest, inf)
-
+    largest = quotient_up(distance, mu)
     if not _squares_are_floats(distance, largest):
         return largest
 

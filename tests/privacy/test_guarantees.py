@@ -1,6 +1,7 @@
 import dataclasses
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from dp_accounting.pld import common
@@ -59,6 +60,32 @@ def test_epsilon_at_is_the_smallest_that_the_profile_allows(epsilon, delta, targ
         assert guarantee.delta_at(found) <= target + 1e-12
         if found > 0:
             assert guarantee.delta_at(max(found - 1e-3, 0)) > target - 1e-12
+
+
+def _exact_delta(epsilon, delta, at):
+    epsilon, delta, at = map(mpmath.mpf, (epsilon, delta, at))
+    if at >= epsilon:
+        return delta
+    gap = mpmath.exp(at) * mpmath.expm1(epsilon - at) / (1 + mpmath.exp(epsilon))
+    return delta + (1 - delta) * gap
+
+
+@given(EPSILON, PROBABILITY, st.floats(0, 1), st.floats(0, 30))
+def test_profile_is_rounded_up_and_tight(epsilon, delta, share, below):
+    for at in (epsilon * share, max(epsilon - below, 0.0), math.nextafter(epsilon, 0.0)):
+        found = ApproxDP(epsilon, delta).delta_at(at)
+        with mpmath.workdps(400):
+            exact = _exact_delta(epsilon, delta, at)
+            room = 1e-14 * exact + 2.0**-51 * epsilon + math.ulp(0.0)
+            assert exact <= found <= min(exact + room, 1)
+
+
+@given(EPSILON, st.floats(0, 1, exclude_max=True), st.floats(0, 1))
+def test_inverse_of_the_profile_is_rounded_up(epsilon, delta, target):
+    found = ApproxDP(epsilon, delta).epsilon_at(target)
+    if found < math.inf:
+        with mpmath.workdps(400):
+            assert _exact_delta(epsilon, delta, found) <= target
 
 
 @given(EPSILON, EPSILON, PROBABILITY)
