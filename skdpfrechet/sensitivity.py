@@ -22,13 +22,15 @@ References
 
 from __future__ import annotations
 
-from math import exp, inf, log, pi, sin, sqrt, tan, tanh
+from math import ceil, exp, inf, log, log1p, pi, sin, sqrt, tan, tanh
 
 from skdpfrechet.manifolds import FlatManifold, Hyperbolic, Manifold, SPDAffineInvariant, Sphere
 
 __all__ = [
     "MOMENT_CURVE_CONSTANT",
+    "MOST_PASSES",
     "ball_diameter",
+    "certified",
     "computed_extrinsic_mean",
     "computed_mean",
     "computed_paper",
@@ -36,7 +38,9 @@ __all__ = [
     "computed_tangent_mean",
     "computed_variance",
     "coordinates_slack",
+    "descent_step",
     "distance_histogram",
+    "distance_to_mean",
     "extrinsic_mean",
     "float_log_cap",
     "float_log_error",
@@ -47,12 +51,12 @@ __all__ = [
     "hessian_paper",
     "in_float64",
     "log_error",
+    "mean_passes",
     "mean_slack",
     "mean_tolerance",
     "on_grid",
     "radius_limit",
     "radius_limit_paper",
-    "residual_modulus",
     "rounded_curve",
     "rounded_second_moment",
     "rounded_tangent_sum",
@@ -64,11 +68,15 @@ __all__ = [
     "spread_paper",
     "squared_distance_range",
     "tangent_mean",
+    "unproved",
     "variance",
     "variance_paper",
 ]
 
 _EPSILON = 2.0**-52
+#: Passes over the records up to which a sensitivity rests on a descent that takes so many. None
+#: ever did; on the sphere a hundred thousand records then cost a quarter of an hour.
+MOST_PASSES = 10**6
 #: Factor for what float64 does to these formulas and to the norm of a clipped vector of up to 2^16
 #: entries: each is a few units of 2^-52 per operation, and the factor is 2^16 such units.
 _ROOM = 1 + 2.0**-36
@@ -161,28 +169,35 @@ def _check_below(radius: float, limit: float) -> None:
         raise ValueError(f"radius must be below {limit!r}, got {radius!r}.")
 
 
-def residual_modulus(manifold: Manifold, radius: float) -> float:
-    """Return c such that a point with residual g lies within g/c of the exact mean.
+def distance_to_mean(manifold: Manifold, radius: float, residual: float) -> float:
+    """Return how far from the exact mean a point of the ball with a given residual can be.
 
-    The residual is ``|(1/n) Σ log_p X_i|`` at a point p of the ball; a computed mean therefore has
-    the sensitivity of the exact one plus ``2g/c`` when g is a public tolerance.
+    Parameters
+    ----------
+    manifold : Manifold
+    radius : float
+    residual : float
+        ``g = |(1/n) Σ log_p X_i|`` at the point p, or a bound of it.
+
+    Returns
+    -------
+    float
+        g where κ ≤ 0; elsewhere ``-log(1 - g√κ tan(r√κ))/(rκ)``, close to ``g tan(r√κ)/(r√κ)``, and
+        infinite for ``g ≥ cot(r√κ)/√κ``.
 
     Notes
     -----
-    κ ≤ 0: c = 1, the modulus of convexity of ½ρ². κ > 0: the larger of ``2r√κ cot(2r√κ)`` (modulus
-    of convexity, r < π/(4√κ) only) and ``(r' - r)√κ / (2 tan(r'√κ))`` with r' midway between r and
-    its limit: p is the exact mean of the data with one more point of weight w in B(m0, r'),
-    ``w/(1-w) = g/(r' - r)``, and `frechet_mean` bounds what that point can do (Proposition
-    8 of docs/sensitivity_proof.md).
+    κ ≤ 0: ½ρ² is convex with modulus 1. κ > 0: at every point of the ball with residual γ the mean
+    Hessian of ½ρ² is at least ``r√κ cot(r√κ) (1 - γ√κ tan(r√κ))``, and the gradient flow from p
+    ends at the mean: Lemma 8 and Proposition 9 of docs/sensitivity_proof.md. The factor of small g
+    is the smallest.
     """
     kappa = _positive_curvature(manifold)
     if kappa == 0:
-        return 1.0
+        return residual
     root = sqrt(kappa)
-    wider = (radius + radius_limit(manifold)) / 2
-    by_extra_point = (wider - radius) * root / (2 * tan(wider * root))
-    angle = 2 * radius * root
-    return max(angle / tan(angle), by_extra_point) if angle < pi / 2 else by_extra_point
+    share = residual * root * tan(radius * root)
+    return -log1p(-share) / (radius * kappa) if share < 1 else inf
 
 
 def float_log_cap(manifold: Manifold, radius: float, n: int) -> float:
@@ -259,23 +274,80 @@ def float_radius_limit(manifold: Manifold, n: int) -> float:
 def mean_tolerance(manifold: Manifold, radius: float, n: int) -> float:
     """Return the residual g at which a computed mean is near enough to the exact one.
 
-    A ten-thousandth of 2r/n, no less than rounding permits. It is a public number and never the
-    residual that was reached.
+    A ten-thousandth of 2r/n, and at least three times `float_log_error`, the error with which a
+    residual is known, so that a descent can reach it (`mean_passes`). It is a public number and
+    never the residual that was reached.
     """
     error = float_log_error(manifold, radius, n)
-    return max(1e-4 * 2 * radius / n, 1e-9 * radius, error)
+    return max(1e-4 * 2 * radius / n, 1e-9 * radius, 3 * error)
 
 
 def mean_slack(manifold: Manifold, radius: float, n: int) -> float:
     """Return what two means computed to residual g may be farther apart than the exact ones.
 
-    ``2(g + e)/c`` with g from `mean_tolerance`, c from `residual_modulus`, and e the error of the
-    mean logarithm by which the residual is known (`float_log_error`): each of the two computed
-    means has an exact residual of at most g + e, so it lies within (g + e)/c of the exact mean.
+    Each of them has an exact residual of at most g + e, with g from `mean_tolerance` and e the
+    error of the mean logarithm by which the residual is known (`float_log_error`). So the slack is
+    twice the `distance_to_mean` of such a point.
     """
     error = float_log_error(manifold, radius, n)
     tolerance = mean_tolerance(manifold, radius, n)
-    return 2 * (tolerance + error) / residual_modulus(manifold, radius)
+    return 2 * distance_to_mean(manifold, radius, tolerance + error)
+
+
+def descent_step(manifold: Manifold, radius: float, n: int) -> float:
+    """Return the share of the mean logarithm by which `mean_passes` moves a point of the ball.
+
+    ``1/L``; L = 1 where no curvature is negative. Elsewhere L is the larger of 2 and x coth x,
+    x = 3r√|κ|, κ the lower bound of the curvature. Matrices are within `float_log_cap` too, and r
+    counts as no larger than that allows.
+
+    Notes
+    -----
+    κ ≥ 0: logarithms do not stretch distances, so ``f(exp_p v) ≤ f(p) - |E log|² + ½|v - E log|²``
+    for the half mean squared distance f, anywhere. κ < 0: a step of at most half the distance 2r to
+    the records is at most r long, so they stay within 3r of it, where the Hessian of ½ρ² is at
+    most L.
+    """
+    lowest = manifold.sectional_curvature_bounds[0]
+    if lowest >= 0:
+        return 1.0
+    if isinstance(manifold, SPDAffineInvariant):
+        radius = min(radius, sqrt(manifold.size) * float_log_cap(manifold, radius, n))
+    x = 3 * radius * sqrt(-lowest)
+    return 1 / max(2.0, x / tanh(x))
+
+
+def mean_passes(manifold: Manifold, radius: float, n: int) -> float:
+    """Return a number of passes after which a descent has reached `mean_tolerance`, always.
+
+    The descent starts anywhere in the ball, goes along the mean logarithm times `descent_step` and
+    is moved back into the ball, again and again, in float64.
+
+    Returns
+    -------
+    float
+        One pass on flat spaces. With ``A = ln(2r√L/x)``, x = √7 g/6, at most
+        ``2 + (32/7) L A`` where κ ≤ 0, and on spheres of curvature κ
+        ``2 + (16/7) tan²(r√κ) (4 r²κ + 8 + 2A/(r²κ))``. Infinite elsewhere, and where the tolerance
+        says nothing.
+
+    Notes
+    -----
+    Proposition 11 of docs/sensitivity_proof.md.
+    """
+    if isinstance(manifold, FlatManifold):
+        return 1.0
+    tolerance = mean_tolerance(manifold, radius, n)
+    kappa, lowest = _positive_curvature(manifold), manifold.sectional_curvature_bounds[0]
+    smooth = 1 / descent_step(manifold, radius, n)
+    octaves = log(2 * radius * sqrt(smooth) / (sqrt(7) / 6 * tolerance))
+    if kappa == 0:
+        return float(ceil(2 + 32 / 7 * smooth * max(octaves, 0.0)))
+    if lowest < kappa or distance_to_mean(manifold, radius, tolerance) == inf:
+        return inf
+    angle = radius * sqrt(kappa)
+    total = 4 * angle**2 + 8 + 2 * max(octaves, 0.0) / angle**2
+    return float(ceil(2 + 16 / 7 * tan(angle) ** 2 * total))
 
 
 def coordinates_slack(manifold: Manifold, radius: float, n: int) -> float:
@@ -296,9 +368,7 @@ def ball_diameter(manifold: Manifold, radius: float, n: int) -> float:
     return min(2 * (radius + log_error(manifold, radius, n)), manifold.diameter)
 
 
-def computed_mean(
-    manifold: Manifold, radius: float, n: int, *, paper: bool = False, certified: bool = True
-) -> float:
+def computed_mean(manifold: Manifold, radius: float, n: int, *, paper: bool = False) -> float:
     """Return the sensitivity of the mean as it is computed, in the coordinates that get noise.
 
     Parameters
@@ -308,30 +378,57 @@ def computed_mean(
     n : int
     paper : bool
         Whether the mean's own share is `frechet_mean_paper` instead of `frechet_mean`.
-    certified : bool
-        Whether the computed mean is known to have a residual of at most `mean_tolerance`. If not,
-        all that is known is that it lies in the ball.
 
     Returns
     -------
     float
-        The smaller of the sensitivity of the exact mean plus `mean_slack`, and `ball_diameter`;
-        plus `coordinates_slack`. Rounded up.
+        The smaller of the sensitivity of the exact mean plus `mean_slack`, if it is `certified`,
+        and `ball_diameter`; plus `coordinates_slack`. Rounded up.
 
     Notes
     -----
     Replace-one, n public. Assumption: the computed mean is a point of the ball, whatever happened
-    in the solver. The records are in the ball up to `log_error`, so the exact mean is that of a
-    ball wider by as much.
+    in the solver, and where it is `certified` the solver goes on for `mean_passes`. The records are
+    in the ball up to `log_error`, so the exact mean is that of a ball wider by as much.
     """
-    limit = radius_limit_paper(manifold) if paper else radius_limit(manifold)
-    _check_below(radius, limit)
+    _check_below(radius, radius_limit_paper(manifold) if paper else radius_limit(manifold))
     sensitivity = ball_diameter(manifold, radius, n)
-    wider = radius + log_error(manifold, radius, n)
-    if certified and wider < limit:
-        exact = (frechet_mean_paper if paper else frechet_mean)(manifold, wider, n)
-        sensitivity = min(exact + mean_slack(manifold, wider, n), sensitivity)
+    if certified(manifold, radius, n, paper=paper):
+        sensitivity = _certified_mean(manifold, radius, n, paper)
     return (sensitivity + coordinates_slack(manifold, radius, n)) * _ROOM
+
+
+def certified(manifold: Manifold, radius: float, n: int, *, paper: bool = False) -> bool:
+    """Return whether `computed_mean` relies on `mean_tolerance`, which then is always reached."""
+    return _is_proved(manifold, radius, n) and _is_useful(manifold, radius, n, paper)
+
+
+def unproved(manifold: Manifold, radius: float, n: int, *, paper: bool = False) -> bool:
+    """Return whether `computed_mean` is the diameter of the ball only for want of a proof.
+
+    A residual of `mean_tolerance` would do better, but to reach it may take more than `MOST_PASSES`
+    for all that is proved.
+    """
+    return not _is_proved(manifold, radius, n) and _is_useful(manifold, radius, n, paper)
+
+
+def _is_proved(manifold: Manifold, radius: float, n: int) -> bool:
+    wider = radius + log_error(manifold, radius, n)
+    return wider < radius_limit(manifold) and mean_passes(manifold, wider, n) <= MOST_PASSES
+
+
+def _is_useful(manifold: Manifold, radius: float, n: int, paper: bool) -> bool:
+    diameter = ball_diameter(manifold, radius, n)
+    return _certified_mean(manifold, radius, n, paper) < diameter
+
+
+def _certified_mean(manifold: Manifold, radius: float, n: int, paper: bool) -> float:
+    """Return the sensitivity of a mean with the residual `mean_tolerance`."""
+    wider = radius + log_error(manifold, radius, n)
+    if not wider < (radius_limit_paper(manifold) if paper else radius_limit(manifold)):
+        return inf
+    exact = (frechet_mean_paper if paper else frechet_mean)(manifold, wider, n)
+    return exact + mean_slack(manifold, wider, n)
 
 
 def sphere_chord(distance: float) -> float:

@@ -1,7 +1,7 @@
 """Non-private computations on records: the Fréchet mean, and moments at a given base point."""
 
 from skdpfrechet._solvers._blocks import Blocks, Total
-from skdpfrechet._solvers._frechet_mean import ConvergenceError, frechet_mean
+from skdpfrechet._solvers._frechet_mean import descend_in_ball, frechet_mean, point_of_ball
 from skdpfrechet._solvers._moments import (
     exact_moment_sums,
     exact_step,
@@ -13,10 +13,10 @@ from skdpfrechet._solvers._sample import Sample, Statistic, enter_ball, load
 
 __all__ = [
     "Blocks",
-    "ConvergenceError",
     "Sample",
     "Statistic",
     "Total",
+    "descend_in_ball",
     "enter_ball",
     "exact_moment_sums",
     "exact_step",
@@ -24,5 +24,6 @@ __all__ = [
     "frechet_mean",
     "load",
     "local_coordinates",
+    "point_of_ball",
     "second_moment",
 ]

@@ -13,7 +13,7 @@ import numpy as np
 from skdpfrechet._kernels._log_nodes import allowed_error
 from skdpfrechet._numerics import Array, sqrt_pair
 from skdpfrechet._solvers._moments import exact_second_moment_sum
-from skdpfrechet._solvers._newton import NewtonProblem, newton_mean
+from skdpfrechet._solvers._newton import NewtonProblem
 from skdpfrechet._solvers._sample import Sample, Statistic
 from skdpfrechet._solvers._spd import descend
 from skdpfrechet.manifolds import FlatManifold, Manifold, SPDAffineInvariant
@@ -60,33 +60,38 @@ class Blocks(Sample):
     def mean(
         self, start: Array, radius: float, tolerance: float, accept: float, max_iter: int
     ) -> tuple[Array, Array]:
-        """Return the Fréchet mean and its residual, as `frechet_mean` describes them."""
         if isinstance(self.manifold, FlatManifold):
             (mean,) = self.average(_chart_mean)
             return self.manifold.chart_inverse(mean), np.zeros(())
         if isinstance(self.manifold, SPDAffineInvariant):
-            return self._spd_mean(start, tolerance, max(accept, tolerance), max_iter)
-        return newton_mean(_BlocksProblem(self, start, radius), tolerance, max_iter)
+            # A residual below the error of its own evaluation is not worth a pass.
+            error = len(start) ** 0.5 * allowed_error("full", 1.0)
+            goal = max(tolerance - error, error)
+            mean, residual = self._spd_mean(_log_means, start, goal, max_iter)
+            return mean, residual + error
+        return self.improve(start, start, radius, tolerance, max_iter)
+
+    def improve(
+        self, begin: Array, start: Array, radius: float, tolerance: float, max_iter: int
+    ) -> tuple[Array, Array]:
+        if isinstance(self.manifold, SPDAffineInvariant):
+            return self._spd_mean(_reference_log_means, begin, tolerance, max_iter)
+        return _BlocksProblem(self, start, radius).solve(begin, tolerance, max_iter)
+
+    def mean_log(self, base: Array) -> Array:
+        return self.average(partial(_mean_log, base))[0]
 
     def _spd_mean(
-        self, start: Array, tolerance: float, accept: float, max_iter: int
+        self,
+        statistic: Callable[..., tuple[Array, ...]],
+        begin: Array,
+        tolerance: float,
+        max_iter: int,
     ) -> tuple[Array, Array]:
-        """Descend; where the kernels are too coarse for the tolerance, with the reference."""
-        root, inverse_root = sqrt_pair(start)
-        compiled_error = len(start) ** 0.5 * allowed_error("full", 1.0)
-        for statistic, error in ((_log_means, compiled_error), (_reference_log_means, 0.0)):
-            # A residual below the error of its own evaluation is not worth a pass.
-            evaluate, goal = partial(self._log_means, statistic), max(tolerance - error, error)
-            mean, residual = descend(evaluate, root, inverse_root, goal, max_iter)
-            if residual + error <= accept:
-                break
-        return mean, residual + error
+        def evaluate(factor: Array, inverse: Array) -> tuple[Array, ...]:
+            return self.average(partial(statistic, factor, inverse))
 
-    def _log_means(
-        self, statistic: Callable[..., tuple[Array, ...]], factor: Array, inverse: Array
-    ) -> tuple[Array, Array, Array]:
-        gradient, objective, stiffness = self.average(partial(statistic, factor, inverse))
-        return gradient, objective, stiffness
+        return descend(evaluate, *sqrt_pair(begin), tolerance, max_iter)
 
     def second_moment(self, base: Array, middle: Array, radius: float) -> Array:
         """Return the uncentred second moment of `coordinates`, shape (dim, dim)."""
@@ -128,7 +133,11 @@ def _log_means(factor: Array, inverse: Array, sample: Sample) -> tuple[Array, ..
 
 
 def _reference_log_means(factor: Array, inverse: Array, sample: Sample) -> tuple[Array, ...]:
-    return Sample(sample.manifold, sample.points).log_means(factor, inverse)
+    return sample.reference().log_means(factor, inverse)
+
+
+def _mean_log(base: Array, sample: Sample) -> tuple[Array, ...]:
+    return (sample.reference().mean_log(base),)
 
 
 def _newton_terms(start: Array, radius: float, p: Array, sample: Sample) -> tuple[Array, ...]:

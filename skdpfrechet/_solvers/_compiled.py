@@ -1,4 +1,4 @@
-"""Samples whose passes are compiled. Whatever these give up on, the reference does."""
+"""Samples whose passes are compiled."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from skdpfrechet._kernels._spd_small import LARGEST_SIZE
 from skdpfrechet._kernels._sphere_coordinates import clipped_coordinates, rounded_moment_sum
 from skdpfrechet._kernels._vector import LANES
 from skdpfrechet._numerics import Array, clip_norm, identity, sqrt_pair, symmetrize, unvecd, vecd
-from skdpfrechet._solvers._newton import NewtonProblem, newton_mean
+from skdpfrechet._solvers._newton import NewtonProblem
 from skdpfrechet._solvers._sample import Sample
 from skdpfrechet._solvers._spd import descend
 from skdpfrechet.manifolds import Hyperbolic, Localization, SPDAffineInvariant, Sphere
@@ -72,8 +72,12 @@ class CompiledSphere(Sample):
         mean, residual = _sphere_descent.mean(
             self._packed, start, radius, tolerance, max_iter, _kernels.n_threads()
         )
-        mean, residual = mean.reshape(*batch, -1), residual.reshape(batch)
-        return _redo(self, mean, residual, start, radius, tolerance, accept, max_iter)
+        return mean.reshape(*batch, -1), residual.reshape(batch)
+
+    def mean_log(self, base: Array) -> Array:
+        """Return the mean logarithm at `base` of the records of one sample, shape (dim,)."""
+        sums = _sphere.log_sums(self._packed, base[None], False, _kernels.n_threads())
+        return np.asarray(self.manifold.coords(base, sums.log[0] / self._packed.count))
 
     def newton_problem(self, start: Array, radius: float) -> NewtonProblem:
         """Return what Newton's method needs of the records of one sample."""
@@ -132,12 +136,10 @@ class CompiledHyperbolic(Sample):
         super().__init__(manifold, points)
         self._packed = _hyperbolic.pack(points.reshape(-1, *points.shape[-2:]))
 
-    def mean(
-        self, start: Array, radius: float, tolerance: float, accept: float, max_iter: int
-    ) -> tuple[Array, Array]:
-        """Return the Fréchet mean and its residual, as `frechet_mean` describes them."""
-        mean, residual = newton_mean(self.newton_problem(start, radius), tolerance, max_iter)
-        return _redo(self, mean, residual, start, radius, tolerance, accept, max_iter)
+    def mean_log(self, base: Array) -> Array:
+        """Return the mean logarithm at `base` of the records of one sample, shape (dim,)."""
+        sums = _hyperbolic.log_sums(self._packed, base[None], False, _kernels.n_threads())
+        return np.asarray(sums.log[0] / self._packed.count)
 
     def newton_problem(self, start: Array, radius: float) -> NewtonProblem:
         """Return what Newton's method needs of the records."""
@@ -231,8 +233,15 @@ class CompiledSPD(Sample):
                 residual = np.where(lost, rest, residual)
         else:
             mean, residual = self._quasi_newton_mean(tolerance, max_iter)
-        mean, residual = mean.reshape(*self._batch, *mean.shape[1:]), residual.reshape(self._batch)
-        return _redo(self, mean, residual, start, radius, tolerance, accept, max_iter)
+        return mean.reshape(*self._batch, *mean.shape[1:]), residual.reshape(self._batch)
+
+    def improve(
+        self, begin: Array, start: Array, radius: float, tolerance: float, max_iter: int
+    ) -> tuple[Array, Array]:
+        return self.reference().improve(begin, start, radius, tolerance, max_iter)
+
+    def reference(self) -> Sample:
+        return Sample(self.manifold, self.points)
 
     def _quasi_newton_mean(self, tolerance: float, max_iter: int) -> tuple[Array, Array]:
         size = self.manifold.size
@@ -329,26 +338,3 @@ def _whiten(factor: Array) -> tuple[Array, Array]:
     lower = np.linalg.cholesky(symmetrize(factor @ factor.swapaxes(-1, -2)))
     whitener = np.tril(np.linalg.solve(lower, identity(lower.shape[-1])[None]))
     return whitener, whitener @ factor
-
-
-def _redo(
-    sample: Sample,
-    mean: Array,
-    residual: Array,
-    start: Array,
-    radius: float,
-    tolerance: float,
-    accept: float,
-    max_iter: int,
-) -> tuple[Array, Array]:
-    """Let the reference solve the samples whose compiled descent failed."""
-    failed = ~(residual <= max(accept, tolerance))
-    if not failed.any():
-        return mean, residual
-    points = sample.points[failed] if failed.ndim else sample.points
-    reference = Sample(sample.manifold, points)
-    again, remainder = reference.mean(start, radius, tolerance, accept, max_iter)
-    if not failed.ndim:
-        return again, remainder
-    mean[failed], residual[failed] = again, remainder
-    return mean, residual

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from skdpfrechet import sensitivity
 from skdpfrechet._numerics import Array
 from skdpfrechet._solvers._sample import Sample, load
-from skdpfrechet.manifolds import Manifold
+from skdpfrechet.exceptions import ConvergenceError
+from skdpfrechet.manifolds import FlatManifold, Manifold
 
-
-class ConvergenceError(RuntimeError):
-    """The Fréchet mean missed its certificate, so nothing may be released."""
+_PASSES = 2000  # of the descent, where nothing is promised
+_ATTEMPT = 30  # passes of the fast iteration between two of the descent
 
 
 def frechet_mean(
@@ -41,7 +42,7 @@ def frechet_mean(
     accept : float or None
         Largest residual that is accepted in the end, `tolerance` by default.
     max_iter : int
-        Number of passes over the data after which the iteration gives up.
+        Number of passes over the data after which the fast iteration gives up.
 
     Returns
     -------
@@ -53,28 +54,105 @@ def frechet_mean(
     ------
     ConvergenceError
         If some residual stays above `accept`. The message names no residual.
-
-    Notes
-    -----
-    On Hadamard spaces the half mean squared distance is strongly convex with modulus 1 (Sturm
-    2003), so both iterations converge from anywhere. On a sphere a ball of radius r < π/2 contains
-    exactly one critical point, the mean, and unit-step descent from its centre converges to it
-    (Afsari, Tron, Vidal 2013); Newton's method only accelerates that.
-
-    References
-    ----------
-    .. [1] K.-T. Sturm, "Probability measures on metric spaces of nonpositive curvature",
-       Contemp. Math. 338, 2003.
-    .. [2] B. Afsari, R. Tron, R. Vidal, "On the convergence of gradient descent for finding the
-       Riemannian center of mass", SIAM J. Control Optim. 51, 2013.
     """
     sample = points if isinstance(points, Sample) else load(manifold, points)
     accept = tolerance if accept is None else accept
     mean, residual = sample.mean(start, radius, tolerance, accept, max_iter)
-    # Written so that NaN fails.
+    mean, residual = np.array(mean), np.array(residual)
+    for index in map(tuple, np.argwhere(~(residual <= accept))):  # written so that NaN fails
+        one = sample.one(index)
+        mean[index], residual[index] = descend_in_ball(
+            one, _start_of(mean[index], residual[index], start), start, radius, accept, _PASSES
+        )
     if not np.all(residual <= accept):
         raise ConvergenceError(
-            "The Fréchet mean did not reach the residual that its privacy certificate requires; "
-            "nothing was released."
+            "The Fréchet mean did not reach the residual that was asked for; nothing was released."
         )
     return mean
+
+
+def point_of_ball(
+    sample: Sample,
+    start: Array,
+    *,
+    radius: float,
+    log_cap: float,
+    tolerance: float,
+    accept: float | None = None,
+    passes: int,
+) -> Array:
+    """Return a point of the ball near the Fréchet mean of one sample, whatever the records.
+
+    Parameters
+    ----------
+    sample : Sample
+        Valid records of the ball.
+    start : ndarray, shape point_shape
+        Public centre m0 of the ball.
+    radius, log_cap : float
+        As for `Manifold.project_to_ball`, which the point has been through.
+    tolerance, accept : float
+        As for `frechet_mean`.
+    passes : int
+        Number of passes of the descent that follows if the fast iteration fails. `mean_passes` of
+        them reach `mean_tolerance`, always; with 0 the best point so far is returned.
+
+    Notes
+    -----
+    The fast iterations stop where they make no progress. The descent has no such rule: it is the
+    one of Proposition 11 in docs/sensitivity_proof.md.
+    """
+    manifold, accept = sample.manifold, tolerance if accept is None else accept
+    mean, residual = sample.mean(start, radius, tolerance, accept, 200)
+    point = _start_of(mean, residual, start)
+    moved = manifold.project_to_ball(point, start, radius, log_cap)
+    if passes == 0 or isinstance(manifold, FlatManifold):
+        return moved
+    if residual <= accept and np.array_equal(moved, mean):
+        return moved
+    return descend_in_ball(sample, moved, start, radius, accept, passes, log_cap)[0]
+
+
+def descend_in_ball(
+    sample: Sample,
+    begin: Array,
+    start: Array,
+    radius: float,
+    tolerance: float,
+    passes: int,
+    log_cap: float = np.inf,
+) -> tuple[Array, float]:
+    """Return the best point that the descent from `begin` meets, and its residual.
+
+    Where the descent has come after 1, 2, 4, ... passes the fast iteration gets another chance; if
+    it fails, the descent goes on as if nothing had happened.
+    """
+    sample, manifold = sample.reference(), sample.manifold
+    step = sensitivity.descent_step(manifold, radius, sample.n)
+
+    def inside(p: Array) -> Array:
+        return manifold.project_to_ball(p, start, radius, log_cap)
+
+    p = best = begin
+    least, attempt = np.inf, 1
+    for i in range(passes):
+        log = sample.mean_log(p)
+        residual = float(np.linalg.norm(log))
+        if residual < least:
+            best, least = p, residual
+        if least <= tolerance or not np.isfinite(residual):
+            break
+        if i + 1 == attempt:
+            attempt *= 2
+            found = sample.improve(p, start, radius, tolerance, _ATTEMPT)[0]
+            moved = inside(found) if np.isfinite(found).all() else p
+            residual = float(np.linalg.norm(sample.mean_log(moved)))
+            if residual <= tolerance:
+                return moved, residual
+        p = inside(manifold.exp_coords(p, step * log))
+    return best, least
+
+
+def _start_of(point: Array, residual: Array, start: Array) -> Array:
+    """Return a point that some iteration ended at, or `start` if it ended nowhere."""
+    return point if np.isfinite(residual) and np.isfinite(point).all() else start

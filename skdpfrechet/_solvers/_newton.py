@@ -11,21 +11,6 @@ _PATIENCE = 4  # passes without progress after which rounding is taken to have s
 _SLACK = 1e-9  # relative: the mean may lie on the boundary of the ball, up to rounding
 
 
-def newton_mean(problem: NewtonProblem, tolerance: float, max_iter: int) -> tuple[Array, Array]:
-    """Return mean and residual of each sample; the leading axes are independent problems.
-
-    A Newton step that leaves the ball, or lowers neither the objective nor the residual, is taken
-    back and replaced by the gradient step, of unit length where the curvature is not negative. A
-    problem that Newton's method does not finish is redone by gradient steps alone.
-    """
-    p, residual = problem.descend(tolerance, max_iter, newton=True)
-    if not np.all(residual <= max(tolerance, 1e-7)):
-        q, again = problem.descend(tolerance, 10 * max_iter, newton=False)
-        better = ~(residual <= again)
-        p, residual = problem.select(better, q, p), np.where(better, again, residual)
-    return p, residual
-
-
 class NewtonProblem:
     """Samples on one space, and the ball to which their means are confined."""
 
@@ -49,12 +34,18 @@ class NewtonProblem:
             return np.ones(self.batch, dtype=bool)
         return np.asarray(self.manifold.dist(self.start, p) <= self.radius * (1 + _SLACK) + 1e-15)
 
-    def descend(self, tolerance: float, max_iter: int, newton: bool) -> tuple[Array, Array]:
-        p = np.broadcast_to(self.start, (*self.batch, *self.manifold.point_shape))
+    def solve(self, begin: Array, tolerance: float, max_iter: int) -> tuple[Array, Array]:
+        """Return mean and residual of each sample; the leading axes are independent problems.
+
+        A Newton step that leaves the ball, or lowers neither the objective nor the residual, is
+        taken back and replaced by the gradient step, of unit length where the curvature is not
+        negative. What is returned is the best point met: its residual may exceed the tolerance.
+        """
+        p = np.broadcast_to(begin, (*self.batch, *self.manifold.point_shape))
         gradient, objective, hessian = self.evaluate(p)
         residual = np.linalg.norm(gradient, axis=-1)
         best, best_residual = p, residual
-        newton_next = np.full(self.batch, newton)
+        newton_next = np.full(self.batch, True)
         patience = np.zeros(self.batch, dtype=int)
         for _ in range(max_iter):
             active = (best_residual > tolerance) & (patience < _PATIENCE)
@@ -72,7 +63,7 @@ class NewtonProblem:
             objective = np.where(accepted, f, objective)
             residual = np.where(accepted, length, residual)
             # A refused Newton step is followed by one gradient step from the same point.
-            newton_next = newton & (accepted | ~newton_next)
+            newton_next = accepted | ~newton_next
             improved = accepted & (residual < best_residual)
             best = self.select(improved, p, best)
             best_residual = np.where(improved, residual, best_residual)

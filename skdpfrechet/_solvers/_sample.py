@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, TypeGuard
 import numpy as np
 
 from skdpfrechet import _kernels
-from skdpfrechet._numerics import Array
+from skdpfrechet._numerics import Array, sqrt_pair
 from skdpfrechet._solvers._moments import (
     exact_second_moment_sum,
     local_coordinates,
     second_moment,
 )
-from skdpfrechet._solvers._newton import NewtonProblem, newton_mean
-from skdpfrechet._solvers._spd import log_means, spd_mean
+from skdpfrechet._solvers._newton import NewtonProblem
+from skdpfrechet._solvers._spd import descend, log_means
 from skdpfrechet.manifolds import (
     FlatManifold,
     Hyperbolic,
@@ -141,21 +141,45 @@ class Sample:
     def mean(
         self, start: Array, radius: float, tolerance: float, accept: float, max_iter: int
     ) -> tuple[Array, Array]:
-        """Return the Fréchet mean and its residual, as `frechet_mean` describes them."""
+        """Return a point and its residual by the fastest way; the residual may be too large.
+
+        An infinite residual says that there is no point. `start` and `radius` are those of
+        `frechet_mean`; what comes out may be outside the ball by rounding.
+        """
         if isinstance(self.manifold, FlatManifold):
             axis = self.points.ndim - len(self.manifold.point_shape) - 1
             mean = self.manifold.chart(self.points).mean(axis=axis)
             return self.manifold.chart_inverse(mean), np.zeros(mean.shape[:-1])
+        return self.improve(start, start, radius, tolerance, max_iter)
+
+    def improve(
+        self, begin: Array, start: Array, radius: float, tolerance: float, max_iter: int
+    ) -> tuple[Array, Array]:
+        """Do what `mean` does, in numpy and from another point of the ball."""
         if isinstance(self.manifold, SPDAffineInvariant):
-            return spd_mean(self.points, start, tolerance, max_iter)
-        return newton_mean(self.newton_problem(start, radius), tolerance, max_iter)
+            batch = self.points.shape[:-3]
+            root, inverse_root = sqrt_pair(np.broadcast_to(begin, (*batch, *begin.shape)))
+            return descend(self.log_means, root, inverse_root, tolerance, max_iter)
+        return self.newton_problem(start, radius).solve(begin, tolerance, max_iter)
+
+    def mean_log(self, base: Array) -> Array:
+        """Return the mean logarithm at `base` of the records of one sample, shape (dim,)."""
+        return np.asarray(self.manifold.log_coords(base, self.points).mean(axis=0))
+
+    def reference(self) -> Sample:
+        """Return the same records in numpy, where compiled logarithms have errors of their own."""
+        return self
+
+    def one(self, index: tuple[int, ...]) -> Sample:
+        """Return one of several samples, from the leading axes."""
+        return load(self.manifold, self.points[index]) if index else self
 
     def newton_problem(self, start: Array, radius: float) -> NewtonProblem:
         """Return what Newton's method needs of the records."""
         return NewtonProblem(self.manifold, self.points, start, radius)
 
     def log_means(self, factor: Array, inverse: Array) -> tuple[Array, ...]:
-        """Return what `descend` evaluates, of one sample of SPD matrices."""
+        """Return what `descend` evaluates, of SPD matrices."""
         return log_means(inverse, self.points)
 
     def squared_distances(self, base: Array) -> Array:

@@ -11,27 +11,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from skdpfrechet._numerics import Array, eigh, from_eigen, hessian_ratio, sqrt_pair, symmetrize
+from skdpfrechet._numerics import Array, eigh, from_eigen, hessian_ratio, symmetrize
 
 _MEMORY = 6
 _PATIENCE = 5  # passes without progress after which rounding is taken to have stopped us
 _TINY = np.finfo(float).tiny
 
 
-Evaluate = Callable[[Array, Array], tuple[Array, Array, Array]]
-
-
-def spd_mean(
-    points: Array,
-    start: Array,
-    tolerance: float,
-    max_iter: int,
-) -> tuple[Array, Array]:
-    """Return mean and residual of each sample; the leading axes are independent problems."""
-    root, inverse_root = sqrt_pair(np.broadcast_to(start, (*points.shape[:-3], *start.shape)))
-    return descend(
-        lambda _, inverse: log_means(inverse, points), root, inverse_root, tolerance, max_iter
-    )
+Evaluate = Callable[[Array, Array], tuple[Array, ...]]
 
 
 def descend(

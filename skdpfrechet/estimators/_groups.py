@@ -12,10 +12,11 @@ import numpy as np
 
 from skdpfrechet import sensitivity
 from skdpfrechet._numerics import Array
-from skdpfrechet._solvers import load
+from skdpfrechet._solvers import load, point_of_ball
 from skdpfrechet.manifolds import Localization
 
 GROUP_TOLERANCE = 1e-9  # of the radius: residual at which a group's own mean is good enough
+GROUP_PASSES = 200  # of the descent, for groups that the fast iteration does not solve
 
 
 def check_groups(groups, n_records: int) -> Array:
@@ -81,6 +82,7 @@ def group_means(local: Localization, points: Array, codes: Array, radius: float)
     starts = np.searchsorted(codes[order], np.arange(codes.max() + 2))
     means = np.empty((len(starts) - 1, *model.point_shape))
     tolerance = GROUP_TOLERANCE * radius
+    cap = sensitivity.float_log_cap(model, radius, len(means))
     with np.errstate(all="ignore"):
         for g, (first, last) in enumerate(pairwise(starts)):
             members = points[order[first:last]]
@@ -90,8 +92,15 @@ def group_means(local: Localization, points: Array, codes: Array, radius: float)
                 sample, start = load(model, members), origin
                 if radius > model.diameter / 2:  # the centre then says nothing about the mean
                     start = _extrinsic_mean(members)
-                means[g] = sample.mean(start, radius, tolerance, 1e3 * tolerance, 200)[0]
-        cap = sensitivity.float_log_cap(model, radius, len(means))
+                means[g] = point_of_ball(
+                    sample,
+                    start,
+                    radius=radius,
+                    log_cap=cap,
+                    tolerance=tolerance,
+                    accept=1e3 * tolerance,
+                    passes=GROUP_PASSES,
+                )
         return model.project_to_ball(means, origin, radius, cap)
 
 

@@ -22,7 +22,7 @@ from skdpfrechet.estimators._plan import (
     plan_fit,
     read_into_ball,
 )
-from skdpfrechet.estimators._private_mean import release_mean
+from skdpfrechet.estimators._private_mean import mean_notes, release_mean
 from skdpfrechet.estimators._records import look, real_numbers
 from skdpfrechet.inference import ConfidenceRegion, MeanInference, MeanRelease
 from skdpfrechet.mechanisms import RandomSource, SymmetricGaussian
@@ -233,7 +233,7 @@ class DPFrechetMean(_DPEstimator):
         PrivacyLedgerError, FileNotFoundError
             If the ledger cannot be used. Nothing was read, nothing is released.
         ConvergenceError
-            If the mean misses the residual on which the sensitivity relies. Nothing is released.
+            If `mu` is infinite and the exact mean is not found. No private fit raises it.
         """
         with fit_threads(self.n_jobs):
             return self._fit(X, groups)
@@ -280,7 +280,7 @@ class DPFrechetMean(_DPEstimator):
             plan.mu,
             rows,
             plan.void_reason,
-            notes + fit_notes(problem, plan.mechanism),
+            notes + mean_notes(problem, self.calibration) + fit_notes(problem, plan.mechanism),
             problem.unit,
         )
         self._inference = inference

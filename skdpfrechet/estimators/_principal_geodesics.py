@@ -192,7 +192,7 @@ class DPPrincipalGeodesics(_DPEstimator):
         PrivacyLedgerError, FileNotFoundError
             If the ledger cannot be used. Nothing was read, nothing is released.
         ConvergenceError
-            If the mean misses the residual on which the sensitivity relies. Nothing is released.
+            If `mu` is infinite and the exact mean is not found. No private fit raises it.
         """
         with fit_threads(self.n_jobs):
             return self._fit(X, groups)

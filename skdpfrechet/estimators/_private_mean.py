@@ -8,7 +8,7 @@ import numpy as np
 
 from skdpfrechet import sensitivity
 from skdpfrechet._numerics import Array
-from skdpfrechet._solvers import frechet_mean
+from skdpfrechet._solvers import frechet_mean, point_of_ball
 from skdpfrechet.estimators._mechanisms import calibrate
 from skdpfrechet.estimators._plan import BallProblem
 from skdpfrechet.inference import MeanRelease
@@ -38,15 +38,25 @@ def release_mean(
     scale = sensitivity.computed_mean(local.model, problem.radius, problem.n, paper=paper)
     tolerance = sensitivity.mean_tolerance(local.model, problem.radius, problem.n)
     noise = calibrate(mechanism, local.model, local.origin, scale, GDP(mu), problem.secure)
-    exact = frechet_mean(
-        local.model,
-        problem.sample,
-        local.origin,
-        radius=problem.radius,
-        tolerance=0.0 if mu == inf else tolerance,
-        accept=max(1e-7 * problem.radius, tolerance) if mu == inf else tolerance,
-    )
-    point = noise.release(exact, rng)
+    if mu == inf:
+        computed = frechet_mean(
+            local.model,
+            problem.sample,
+            local.origin,
+            radius=problem.radius,
+            accept=max(1e-7 * problem.radius, tolerance),
+        )
+    else:
+        certified = sensitivity.certified(local.model, problem.radius, problem.n, paper=paper)
+        computed = point_of_ball(
+            problem.sample,
+            local.origin,
+            radius=problem.radius,
+            log_cap=sensitivity.float_log_cap(local.model, problem.radius, problem.n),
+            tolerance=tolerance,
+            passes=sensitivity.MOST_PASSES if certified else 0,
+        )
+    point = noise.release(computed, rng)
     if mu < inf:
         point = _representable(problem, point)
     release = MeanRelease(
@@ -65,6 +75,19 @@ def release_mean(
     if grid is not None:
         scale = grid.sensitivity(scale)
     return release, point, Release("mean", mu, scale, noise.sigma, mechanism)
+
+
+def mean_notes(problem: BallProblem, calibration: str) -> tuple[str, ...]:
+    """Return what the report must say of the mean's sensitivity, from public numbers only."""
+    model, radius, n = problem.local.model, problem.radius, problem.n
+    if problem.mu == inf or not sensitivity.unproved(
+        model, radius, n, paper=calibration == "paper"
+    ):
+        return ()
+    return (
+        f"the mean's sensitivity is the diameter of the ball: at radius={radius:.6g} no descent of "
+        f"{sensitivity.MOST_PASSES:,} passes is proved to come near enough for a smaller one",
+    )
 
 
 def _representable(problem: BallProblem, point: Array) -> Array:

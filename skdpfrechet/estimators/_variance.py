@@ -25,7 +25,7 @@ from skdpfrechet.estimators._plan import (
     plan_fit,
     read_into_ball,
 )
-from skdpfrechet.estimators._private_mean import release_mean
+from skdpfrechet.estimators._private_mean import mean_notes, release_mean
 from skdpfrechet.estimators._records import look
 from skdpfrechet.inference import (
     MeanRelease,
@@ -220,7 +220,7 @@ class DPFrechetVariance(_DPEstimator):
         PrivacyLedgerError, FileNotFoundError
             If the ledger cannot be used. Nothing was read, nothing is released.
         ConvergenceError
-            If the mean misses the residual on which the sensitivity relies. Nothing is released.
+            If `mu` is infinite and the exact mean is not found. No private fit raises it.
         """
         with fit_threads(self.n_jobs):
             return self._fit(X, groups)
@@ -259,6 +259,7 @@ class DPFrechetVariance(_DPEstimator):
                 problem, mean_mu, plan.mu, plan.mechanism, self.calibration, rng, void_reason
             )
             rows = [*problem.releases, row]
+            notes += mean_notes(problem, self.calibration)
         else:
             release, rows = self.mean, []
             point = problem.local.to_model(release.point)

@@ -16,6 +16,7 @@ import pytest
 
 from skdpfrechet import DPMDM, DPFrechetMean, DPFrechetVariance, DPPrincipalGeodesics
 from skdpfrechet.estimators import _private_mean
+from skdpfrechet.exceptions import ConvergenceError
 from skdpfrechet.manifolds import Hyperbolic, SPDAffineInvariant, Sphere
 from skdpfrechet.mechanisms import (
     Gaussian,
@@ -255,13 +256,13 @@ def test_errors_speak_of_no_record(estimator, fault):
     assert "oas" in messages.pop() or fault != "indefinite"
 
 
-def test_failed_certificate_releases_nothing_and_names_no_number(monkeypatch):
+def test_an_exact_mean_that_is_not_found_is_an_error_that_names_no_number(monkeypatch):
     solve = _private_mean.frechet_mean
     monkeypatch.setattr(
-        _private_mean, "frechet_mean", lambda *a, **k: solve(*a, **{**k, "max_iter": 0})
+        _private_mean, "frechet_mean", lambda *a, **k: solve(*a, **{**k, "accept": 1e-300})
     )
-    est = DPFrechetMean("spd", radius=2.0)
-    with pytest.raises(RuntimeError, match="nothing was released") as caught:
+    est = DPFrechetMean("spd", radius=2.0, mu=np.inf)
+    with pytest.raises(ConvergenceError, match="nothing was released") as caught:
         est.fit(spd(np.random.default_rng(0)))
     assert not re.search(r"\d", str(caught.value))
     assert not [name for name in vars(est) if name.endswith("_") and name != "n_features_in_"]

@@ -158,7 +158,7 @@ def test_finds_other_exceptions_and_warnings(monkeypatch, tmp_path):
         warnings.warn("some record is far away", RuntimeWarning, stacklevel=2)
         raise ZeroDivisionError
 
-    monkeypatch.setattr(_private_mean, "frechet_mean", fail)
+    monkeypatch.setattr(_private_mean, "point_of_ball", fail)
     found = defects(PLAIN, tmp_path)
     assert "exception: ZeroDivisionError" in found
     assert "warning: RuntimeWarning" in found

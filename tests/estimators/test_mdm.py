@@ -370,14 +370,14 @@ def test_a_neighbour_changes_one_mean_only(problem):
     assert first.privacy_ == second.privacy_
 
 
-def test_a_failed_certificate_releases_nothing(problem, monkeypatch):
+def test_a_fit_that_fails_midway_releases_nothing(problem, monkeypatch):
     mdm, X, y = problem
     mdm.fit(X, y)
 
     def fail(*args, **kwargs):
         raise RuntimeError("nothing was released")
 
-    monkeypatch.setattr(_private_mean, "frechet_mean", fail)
+    monkeypatch.setattr(_private_mean, "point_of_ball", fail)
     with pytest.raises(RuntimeError, match="nothing was released"):
         mdm.fit(X, y)
     assert not [name for name in vars(mdm) if name.endswith("_") and name != "n_features_in_"]

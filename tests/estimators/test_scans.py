@@ -17,7 +17,7 @@ import pytest
 
 from skdpfrechet import DPMDM, DPFrechetMean, DPFrechetVariance, DPPrincipalGeodesics
 from skdpfrechet._cli import main
-from skdpfrechet.estimators import _mechanisms, _private_mean
+from skdpfrechet.estimators import _mechanisms
 from skdpfrechet.manifolds import Euclidean, Hyperbolic, SPDAffineInvariant, Sphere
 from skdpfrechet.mechanisms._rounded_gaussian import has_flint
 from tests.estimators.test_firewall import leaves
@@ -220,25 +220,20 @@ SPOILT = {
 
 
 @pytest.mark.parametrize("noise", NOISES)
-@pytest.mark.parametrize("fault", [*SPOILT, "text", "huge integer", "ragged", "certificate"])
+@pytest.mark.parametrize("fault", [*SPOILT, "text", "huge integer", "ragged"])
 @pytest.mark.parametrize("kind", ESTIMATORS)
-def test_no_error_holds_a_number_of_the_records(kind, fault, noise, secrets, monkeypatch, caplog):
+def test_no_error_holds_a_number_of_the_records(kind, fault, noise, secrets, caplog):
     caplog.set_level(logging.DEBUG)
     X, wanted = records("spd", 1), secrets(kind, "spd")
     if fault in SPOILT:
         SPOILT[fault](X)
-    elif fault == "certificate":
-        solve = _private_mean.frechet_mean
-        monkeypatch.setattr(
-            _private_mean, "frechet_mean", lambda *a, **k: solve(*a, **{**k, "max_iter": 0})
-        )
     elif fault == "ragged":
         X = [*X[:60].tolist(), [[float(X[0, 0, 0])]], *X[61:].tolist()]
     else:
         X = X.astype(object)
         X[3, 0, 0] = f"{X[4, 0, 0]!r} is the value" if fault == "text" else 10**400
     caplog.clear()
-    with pytest.raises((ValueError, RuntimeError)) as caught:
+    with pytest.raises(ValueError) as caught:
         build(kind, "spd", noise).fit(X, LABELS)
     said = everything_said(caught.value)
     assert "the value" not in said

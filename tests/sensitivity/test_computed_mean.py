@@ -46,21 +46,35 @@ def test_a_small_residual_means_that_the_mean_is_near(adversary, check, manifold
         mean, _ = adversary.at_the_mean(manifold, radius, c)
         logs = manifold.log_coords(p[:, None], points[:, 1:-1])
         residual = np.linalg.norm(logs.mean(axis=-2), axis=-1)
-        ratio = manifold.dist(p, mean) / np.maximum(residual, 1e-12)
+        bound = [sensitivity.distance_to_mean(manifold, radius, g) for g in residual]
+        ratio = manifold.dist(p, mean) / np.maximum(bound, 1e-12)
         return np.where(residual > 1e-4, ratio, 0.0)  # smaller ones measure rounding
 
     found = adversary.maximise(objective, n + 2, manifold.dim, radius)
     sharp = sensitivity.radius_limit(manifold) == inf or manifold.dim == 1
-    check(found, 1 / sensitivity.residual_modulus(manifold, radius), sharp=sharp)
+    check(found, 1.0, sharp=sharp)
 
 
-def test_residual_modulus_on_both_sides_of_a_quarter_turn():
-    modulus = [sensitivity.residual_modulus(Sphere(2), r) for r in np.linspace(0.01, 1.57, 200)]
-    assert (np.diff(modulus) < 0).all()  # one decreasing function, no jump at pi/4
-    assert modulus[0] == pytest.approx(1, abs=1e-3)
-    assert modulus[-1] > 0
-    assert sensitivity.residual_modulus(Sphere(1), 1.5) == 1
-    assert sensitivity.residual_modulus(Hyperbolic(3), 9.0) == 1
+@pytest.mark.parametrize("radius", [0.3, 1.2, 1.5])
+def test_the_factor_of_small_residuals_cannot_be_lowered(radius):
+    sphere, north = Sphere(2), np.array([0.0, 0.0, 1.0])
+    points = sphere.exp_coords(north, radius * np.array([[1.0, 0.0], [-1.0, 0.0]]))
+    p = sphere.exp_coords(north, np.array([0.0, 1e-5]))
+    residual = np.linalg.norm(sphere.log_coords(p, points).mean(axis=0))
+    bound = sensitivity.distance_to_mean(sphere, radius, residual)
+    assert bound * (1 - 2e-4) <= float(sphere.dist(p, north)) <= bound
+
+
+def test_distance_to_the_mean_grows_with_radius_and_residual():
+    radii = np.linspace(0.01, 1.57, 200)
+    by_radius = [sensitivity.distance_to_mean(Sphere(2), r, 1e-4) for r in radii]
+    assert (np.diff(by_radius) > 0).all()
+    assert by_radius[0] == pytest.approx(1e-4, rel=1e-3)
+    by_residual = [sensitivity.distance_to_mean(Sphere(2), 1.4, g) for g in (0.0, 0.1, 0.17)]
+    assert (np.diff(by_residual) > 0).all()
+    assert sensitivity.distance_to_mean(Sphere(2), 1.4, 0.173) == inf  # cot 1.4 = 0.1725
+    assert sensitivity.distance_to_mean(Sphere(1), 1.5, 0.2) == 0.2
+    assert sensitivity.distance_to_mean(Hyperbolic(3), 9.0, 0.2) == 0.2
 
 
 @pytest.mark.parametrize("n", [2, 5])
@@ -70,12 +84,14 @@ def test_residual_modulus_on_both_sides_of_a_quarter_turn():
     [(Sphere(2), 0.7), (Sphere(2), 1.2), (Hyperbolic(2), 1.0), (SPDAffineInvariant(2), 2.0)],
     ids=repr,
 )
-def test_an_early_stop_costs_at_most_2g_over_c(adversary, check, manifold, radius, share, n):
+def test_an_early_stop_costs_at_most_two_such_distances(
+    adversary, check, manifold, radius, share, n
+):
     g = share * 2 * radius / n
     objective = adversary.gap_of_means(manifold, radius, tolerance=g, accept=g)
     found = adversary.maximise(objective, n + 1, manifold.dim, radius)
     bound = sensitivity.frechet_mean(manifold, radius, n)
-    check(found, bound + 2 * g / sensitivity.residual_modulus(manifold, radius))
+    check(found, bound + 2 * sensitivity.distance_to_mean(manifold, radius, g))
 
 
 # --- rounding: logarithms against 50 digits -------------------------------------------------------
@@ -214,7 +230,7 @@ def test_hyperbolic_radius_limit(dim, n):
 def tolerance(manifold, radius, n):
     """The public tolerance of the estimators."""
     error = sensitivity.float_log_error(manifold, radius, n)
-    return max(1e-4 * 2 * radius / n, 1e-9 * radius, error), error
+    return sensitivity.mean_tolerance(manifold, radius, n), error
 
 
 @pytest.mark.parametrize("n", [1, 2, 5])

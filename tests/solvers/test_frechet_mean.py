@@ -13,7 +13,8 @@ from pyriemann.geometry.geodesic import geodesic
 from pyriemann.geometry.mean import mean_logchol, mean_logeuclid, mean_riemann
 from scipy.optimize import minimize
 
-from skdpfrechet._solvers import ConvergenceError, frechet_mean
+from skdpfrechet._solvers import frechet_mean
+from skdpfrechet.exceptions import ConvergenceError
 from skdpfrechet.manifolds import (
     Euclidean,
     Hyperbolic,
