@@ -247,7 +247,11 @@ class CompiledSPD(Sample):
         size = self.manifold.size
         accuracy: _spd.Accuracy = "fast" if tolerance >= _spd_descent.FAST_FROM else "full"
         error = size**0.5 * allowed_error(accuracy, 1.0)
-        factor = np.linalg.cholesky(_spd_descent.arithmetic_means(self._packed))
+        try:
+            factor = np.linalg.cholesky(_spd_descent.arithmetic_means(self._packed))
+        except np.linalg.LinAlgError:  # lost in rounding
+            nowhere = np.full((len(self._packed.blocks), size, size), np.nan)
+            return nowhere, nowhere[:, 0, 0]
         inverse = np.linalg.solve(factor, np.broadcast_to(np.eye(size), factor.shape))
         mean, residual = descend(
             lambda factor, _: self._log_means(factor, accuracy),
@@ -264,7 +268,11 @@ class CompiledSPD(Sample):
 
     def _log_means(self, factor: Array, accuracy: _spd.Accuracy) -> tuple[Array, Array, Array]:
         count, freedom = self._packed.count, max(self.manifold.dim - 1, 1)
-        whitener, rotation = _whiten(factor)
+        try:
+            whitener, rotation = _whiten(factor)
+        except np.linalg.LinAlgError:  # a step beyond float64, to be refused
+            nothing = np.full(factor.shape, np.nan)
+            return nothing, nothing[:, 0, 0], nothing[:, 0, 0]
         sums = _spd.log_sums(self._packed, whitener, accuracy, _kernels.n_threads())
         gradient = np.swapaxes(rotation, -1, -2) @ sums.logs @ rotation / count
         excess = sums.spreads / count / 12 / freedom

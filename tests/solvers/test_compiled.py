@@ -145,3 +145,14 @@ def test_records_enter_the_ball_as_the_reference_moves_them(space, n, cap, rng):
         assert_array_equal(
             last[:, n % 8 or 8 :], np.repeat(compiled._packed.blocks[0, 0, :, :1], -n % 8, axis=1)
         )
+
+
+@pytest.mark.parametrize("p", [2, 9])
+def test_steps_beyond_float64_are_refused(p):
+    """The descent by passes meets no exception, whatever it tries."""
+    space = SPDAffineInvariant(p)
+    sample = load(space, np.stack([np.eye(p), 2 * np.eye(p)]))
+    if type(sample) is Sample:
+        pytest.skip("needs numba")
+    factor = np.diag(np.r_[1e-200, np.ones(p - 1)])
+    assert np.isnan(sample.log_means(factor, factor)[0]).all()
