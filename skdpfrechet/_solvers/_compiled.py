@@ -64,7 +64,7 @@ class CompiledSphere(Sample):
         return self
 
     def mean(
-        self, start: Array, radius: float, tolerance: float, accept: float, max_iter: int
+        self, start: Array, radius: float, tolerance: float, max_iter: int
     ) -> tuple[Array, Array]:
         batch = self._points.shape[:-2]
         mean, residual = _sphere_descent.mean(
@@ -221,7 +221,7 @@ class CompiledSPD(Sample):
         return self._packed.count
 
     def mean(
-        self, start: Array, radius: float, tolerance: float, accept: float, max_iter: int
+        self, start: Array, radius: float, tolerance: float, max_iter: int
     ) -> tuple[Array, Array]:
         """Return the Fréchet mean and its residual, as `frechet_mean` describes them."""
         if self.manifold.size <= LARGEST_SIZE:
