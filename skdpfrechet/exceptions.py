@@ -1,7 +1,4 @@
-"""Errors and warnings that are this package's own.
-
-Each is also where it is raised; import them from here.
-"""
+"""Errors of this package that are none of Python's own."""
 
 __all__ = ["ConvergenceError"]
 

@@ -58,7 +58,7 @@ class Blocks(Sample):
         return tuple(value / self.n for value in self.total(partial(_weighted, statistic)))
 
     def mean(
-        self, start: Array, radius: float, tolerance: float, accept: float, max_iter: int
+        self, start: Array, radius: float, tolerance: float, max_iter: int
     ) -> tuple[Array, Array]:
         if isinstance(self.manifold, FlatManifold):
             (mean,) = self.average(_chart_mean)

@@ -66,7 +66,7 @@ class CompiledSphere(Sample):
         blocks[-1, :, (packed.count - 1) % LANES + 1 :] = self._points[-1][:, None]  # the filling
 
     def mean(
-        self, start: Array, radius: float, tolerance: float, accept: float, max_iter: int
+        self, start: Array, radius: float, tolerance: float, max_iter: int
     ) -> tuple[Array, Array]:
         batch = self._points.shape[:-2]
         mean, residual = _sphere_descent.mean(
@@ -219,7 +219,7 @@ class CompiledSPD(Sample):
         return self._packed.count
 
     def mean(
-        self, start: Array, radius: float, tolerance: float, accept: float, max_iter: int
+        self, start: Array, radius: float, tolerance: float, max_iter: int
     ) -> tuple[Array, Array]:
         """Return the Fréchet mean and its residual, as `frechet_mean` describes them."""
         if self.manifold.size <= LARGEST_SIZE:

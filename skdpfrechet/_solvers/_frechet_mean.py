@@ -57,7 +57,7 @@ def frechet_mean(
     """
     sample = points if isinstance(points, Sample) else load(manifold, points)
     accept = tolerance if accept is None else accept
-    mean, residual = sample.mean(start, radius, tolerance, accept, max_iter)
+    mean, residual = sample.mean(start, radius, tolerance, max_iter)
     mean, residual = np.array(mean), np.array(residual)
     for index in map(tuple, np.argwhere(~(residual <= accept))):  # written so that NaN fails
         one = sample.one(index)
@@ -103,7 +103,7 @@ def point_of_ball(
     one of Proposition 11 in docs/sensitivity_proof.md.
     """
     manifold, accept = sample.manifold, tolerance if accept is None else accept
-    mean, residual = sample.mean(start, radius, tolerance, accept, 200)
+    mean, residual = sample.mean(start, radius, tolerance, 200)
     point = _start_of(mean, residual, start)
     moved = manifold.project_to_ball(point, start, radius, log_cap)
     if passes == 0 or isinstance(manifold, FlatManifold):

@@ -139,7 +139,7 @@ class Sample:
         return int(self._points.shape[-len(self.manifold.point_shape) - 1])
 
     def mean(
-        self, start: Array, radius: float, tolerance: float, accept: float, max_iter: int
+        self, start: Array, radius: float, tolerance: float, max_iter: int
     ) -> tuple[Array, Array]:
         """Return a point and its residual by the fastest way; the residual may be too large.
 

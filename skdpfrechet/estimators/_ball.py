@@ -107,7 +107,11 @@ def read_ball(estimator, manifold: Manifold, n: int, mu: float) -> PublicBall | 
                     f"{name} must be None unless center or radius is 'private', got {value!r}."
                 )
         return _localize(
-            manifold, check_center(manifold, center), check_radius(manifold, radius, paper, n)
+            manifold,
+            check_center(manifold, center),
+            check_radius(manifold, radius, paper, n),
+            n,
+            mu,
         )
     known_radius = None if is_private(radius) else check_radius(manifold, radius, paper, n)
     outer_radius = check_outer_radius(manifold, estimator.outer_radius, known_radius)
@@ -137,7 +141,7 @@ def read_ball(estimator, manifold: Manifold, n: int, mu: float) -> PublicBall | 
     for step in plan.steps:
         part(mu, step.share)
     return WantedBall(
-        _localize(manifold, outer_center, outer_radius),
+        _localize(manifold, outer_center, outer_radius, n, mu),
         known_center,
         known_radius,
         plan,
@@ -145,11 +149,11 @@ def read_ball(estimator, manifold: Manifold, n: int, mu: float) -> PublicBall | 
     )
 
 
-def _localize(manifold: Manifold, center: Array, radius: float) -> PublicBall:
+def _localize(manifold: Manifold, center: Array, radius: float, n: int, mu: float) -> PublicBall:
     """Return the ball with the model around its centre; raise if float64 cannot work there."""
     with np.errstate(all="ignore"):
         local = manifold.localize(center)
-        check_localization(local, center, radius)
+        check_localization(manifold, local, center, radius, n, mu < inf)
     return PublicBall(center, radius, local)
 
 
@@ -195,7 +199,7 @@ def settle(
     center = wide.local.from_model(found.center) if ball.center is None else ball.center
     points = records.points if codes is None else wide.local.from_model(wide.sample.points)
     try:
-        tight = _localize(manifold, center, found.radius)
+        tight = _localize(manifold, center, found.radius, n, mu)
     except ValueError:
         # float64 cannot work around the released centre, which all may know. Never on a sphere.
         if manifold.diameter < inf:

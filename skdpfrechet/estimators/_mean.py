@@ -142,8 +142,8 @@ class DPFrechetMean(_DPEstimator):
     5 records of SPD(2) at ``mu=10``.
 
     With ``invalid="raise"``, `fit` raises if X holds a value that is not finite or not on the
-    manifold, and always if the mean cannot be certified; whether it does depends on the records and
-    lies outside the guarantee. The shape and the dtype of X are public.
+    manifold; whether it does depends on the records and lies outside the guarantee. Valid records
+    never make it raise. The shape and the dtype of X are public.
 
     References
     ----------

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from math import inf, sqrt
+
 import numpy as np
 
 from skdpfrechet import sensitivity
-from skdpfrechet._numerics import Array
+from skdpfrechet._numerics import Array, eigvalsh
 from skdpfrechet._validation import check_positive
 from skdpfrechet.manifolds import Hyperbolic, Localization, Manifold
 
@@ -44,21 +46,44 @@ def check_center(manifold: Manifold, center) -> Array:
         return manifold.canonical(point.astype(float))
 
 
-def check_localization(local: Localization, center: Array, radius: float) -> None:
-    """Raise if float64 cannot work around this public centre."""
+def check_localization(
+    manifold: Manifold, local: Localization, center: Array, radius: float, n: int, private: bool
+) -> None:
+    """Raise if float64 cannot work around this public centre.
+
+    `private` says that there will be noise, of which the error of the map into the model must be
+    no more than a small part.
+    """
     with np.errstate(all="ignore"):
-        tolerance = 1e-6 * radius
-        good = local.model.within(local.origin, local.to_model(center), tolerance)
+        condition, length = _condition(manifold, center)
+        limit = sensitivity.map_error_limit(radius, n, private)
+        error = sensitivity.map_error(manifold, condition, length)
+        good = local.model.within(local.origin, local.to_model(center), 1e-6 * radius)
         scale = np.abs(center).max()
         back = np.abs(local.from_model(local.origin) - center).max()
         good = good and bool(back <= 1e-6 * scale)
-        if isinstance(local.model, Hyperbolic):  # the boost cancels: ε·e^{2D}, D the distance
-            good = good and 2.0**-52 * float(2 * center[0]) ** 2 <= tolerance
-    if not good:  # written so that NaN fails
+    if not error <= limit:  # written so that NaN fails
+        raise ValueError(
+            f"center must be a point near which float64 moves records by at most {limit:.2g} on "
+            f"{manifold!r}, a millionth of the radius and, for a private fit, a hundredth of 2 "
+            f"radius/n, got {error:.2g} from a condition number of {condition:.2g}."
+        )
+    if not good:
         raise ValueError(
             "center must be a point around which float64 can compute distances to one millionth of "
             f"the radius, got one too far from the origin or too badly scaled on {local.model!r}."
         )
+
+
+def _condition(manifold: Manifold, center: Array) -> tuple[float, float]:
+    """Return condition number and length of a centre, as `sensitivity.map_error` takes them."""
+    if isinstance(manifold, Hyperbolic):
+        return float(2 * center[0]) ** 2, 1.0
+    if center.ndim < 2:
+        return 1.0, 1.0
+    eigenvalues = eigvalsh(center)
+    smallest, largest = float(eigenvalues[0]), float(eigenvalues[-1])
+    return largest / smallest if smallest > 0 else inf, sqrt(max(largest, 0.0))
 
 
 def check_radius(

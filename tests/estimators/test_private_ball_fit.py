@@ -96,10 +96,10 @@ def test_the_outer_ball_replaces_one_that_float64_cannot_follow(rng, monkeypatch
     estimator = DPFrechetMean(space, mu=3.0, **WIDE)
     check = _ball.check_localization
 
-    def refuse_what_was_found(local, center, radius):
+    def refuse_what_was_found(manifold, local, center, radius, n, private):
         if radius < 12.0:
             raise ValueError
-        check(local, center, radius)
+        check(manifold, local, center, radius, n, private)
 
     with monkeypatch.context() as patch:
         patch.setattr(_ball, "check_localization", refuse_what_was_found)

@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 
 from skdpfrechet._numerics import x_over_tan
 from skdpfrechet._solvers import frechet_mean
-from skdpfrechet.manifolds import Sphere
+from skdpfrechet.manifolds import SPDAffineInvariant, Sphere
 
 # Both ends matter: the lemmas are equalities at 0 and singular at pi.
 ARGUMENTS = sorted(
@@ -157,3 +157,65 @@ def test_the_factor_cannot_be_lowered(radius):
     gap = n * float(sphere.dist(p, q))
     assert gap == pytest.approx(2 * tan(radius), rel=1e-3)
     assert gap <= 2 * tan(radius)
+
+
+# --- steps 5 and 6 -------------------------------------------------------------------------------
+
+
+def unkind_measures(radius, dim, rng, count):
+    """Yield few atoms, mostly on the boundary, their weights, and a point of the ball."""
+    sphere, center = Sphere(dim), np.eye(dim + 1)[-1]
+    for k in rng.integers(2, 6, count):
+        u = rng.standard_normal((k, dim))
+        if k % 2:  # along one axis, or nearly
+            u = rng.choice([-1.0, 1.0], (k, 1)) * np.eye(dim)[0] + rng.choice([1e-3, 0.1]) * u
+        u *= radius / np.linalg.norm(u, axis=-1, keepdims=True)
+        u *= np.where(rng.uniform(size=(k, 1)) < 0.7, 1.0, rng.uniform(size=(k, 1)))
+        step = rng.standard_normal(dim)
+        step *= radius * rng.uniform() ** 0.3 / np.linalg.norm(step)
+        weights = rng.dirichlet(np.full(k, rng.choice([0.2, 1.0, 20.0])))
+        yield sphere.exp_coords(center, u), weights, sphere.exp_coords(center, step)
+
+
+@pytest.mark.parametrize("dim", [2, 5])
+@pytest.mark.parametrize("radius", [0.3, 1.2, 1.5, 1.55])
+def test_the_hessian_and_the_step_where_the_residual_is_small(radius, dim):
+    rng, sphere, center = np.random.default_rng(dim), Sphere(dim), np.eye(dim + 1)[-1]
+    seen = 0
+    for x, weights, p in unkind_measures(radius, dim, rng, 25):
+        for _ in range(40):
+            c = sphere.log_coords(p, x)
+            w = weights @ c
+            residual = np.linalg.norm(w)
+            if residual * tan(radius) <= 1:
+                seen += 1
+                parts = sphere.squared_distance_hessian(p, sphere.from_coords(p, c)) / 2
+                least = np.linalg.eigvalsh(np.tensordot(weights, parts, 1))[0]
+                bound = x_over_tan(radius) * (1 - residual * tan(radius))
+                assert least >= bound - 1e-9
+            p = sphere.exp_coords(p, w)
+            assert sphere.dist(center, p) <= radius + 1e-12  # Lemma 10
+    assert seen > 100
+
+
+@pytest.mark.parametrize("radius", [0.3, 1.2, 1.5, 1.57])
+def test_moving_back_to_the_boundary_comes_nearer_to_all(radius):
+    rng, sphere, center = np.random.default_rng(0), Sphere(2), np.array([0.0, 0.0, 1.0])
+    u = rng.standard_normal((2000, 2))
+    u /= np.linalg.norm(u, axis=-1, keepdims=True)
+    x = sphere.exp_coords(center, radius * np.sqrt(rng.uniform(size=(2000, 1))) * u)
+    for h in (1e-6, 0.5 * (pi - 2 * radius), pi - 2 * radius):
+        outside = sphere.exp_coords(center, np.array([radius + h, 0.0]))
+        moved = sphere.project_to_ball(outside[None], center, radius)[0]
+        assert (sphere.dist(moved, x) <= sphere.dist(outside, x) + 1e-14).all()
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_clipping_log_eigenvalues_comes_nearer_to_all(size):
+    rng, space = np.random.default_rng(0), SPDAffineInvariant(size)
+    records = space.exp_coords(np.eye(size), 3 * rng.standard_normal((200, space.dim)))
+    records = space.project_to_ball(records, np.eye(size), 2.5, 1.2)
+    for c in 3 * rng.standard_normal((50, space.dim)):
+        outside = space.exp_coords(np.eye(size), c)
+        moved = space.project_to_ball(outside[None], np.eye(size), 2.5, 1.2)[0]
+        assert (space.dist(moved, records) <= space.dist(outside, records) + 1e-12).all()

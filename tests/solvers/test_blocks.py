@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from skdpfrechet._solvers import Blocks, Sample, frechet_mean, load
+from skdpfrechet._solvers import (
+    Blocks,
+    Sample,
+    descend_in_ball,
+    frechet_mean,
+    load,
+    point_of_ball,
+)
 from skdpfrechet.manifolds import Euclidean, Hyperbolic, SPDAffineInvariant, Sphere
 
 RNG = np.random.default_rng(0)
@@ -76,3 +83,30 @@ def test_blocks_are_weighted_by_their_numbers():
     assert_array_equal(count, 9)
     with pytest.raises(TypeError, match="never together"):
         _ = sample.points
+
+
+@pytest.mark.parametrize("space", [*CURVED, SPDAffineInvariant(1), SPDAffineInvariant(4)], ids=str)
+def test_the_descent_needs_sums_over_blocks_only(space, monkeypatch):
+    start, X = records(space)
+    sample = blocks(space, X)
+    assert_allclose(sample.mean_log(X[0]), space.log_coords(X[0], X).mean(axis=0), atol=1e-13)
+    found = [descend_in_ball(sample, start, start, 1.4, 1e-8, 10**4)]
+    monkeypatch.setattr(
+        Blocks, "improve", lambda self, begin, start, *rest: (begin, np.array(np.inf))
+    )
+    found.append(descend_in_ball(sample, start, start, 1.4, 1e-8, 10**4))
+    for p, residual in found:
+        assert residual <= 1e-8
+        assert np.linalg.norm(space.log_coords(p, X).mean(axis=0)) <= 1e-8 + 1e-13
+
+
+@pytest.mark.parametrize("space", [Sphere(2), Hyperbolic(3), SPDAffineInvariant(4)], ids=str)
+def test_blocks_whose_fast_iteration_fails_end_in_the_ball(space, monkeypatch):
+    start, X = records(space)
+    monkeypatch.setattr(
+        Blocks, "mean", lambda self, start, *rest: (np.full(start.shape, np.nan), np.array(np.inf))
+    )
+    options = {"radius": 1.4, "log_cap": np.inf, "tolerance": 1e-8}
+    p = point_of_ball(blocks(space, X), start, passes=10**4, **options)
+    assert np.linalg.norm(space.log_coords(p, X).mean(axis=0)) <= 1e-8 + 1e-13
+    assert_array_equal(point_of_ball(blocks(space, X), start, passes=0, **options), start)

@@ -21,7 +21,7 @@ class Counted(Sample):
 
     passes = 0
 
-    def mean(self, start, radius, tolerance, accept, max_iter):
+    def mean(self, start, radius, tolerance, max_iter):
         return start, np.array(inf)
 
     def improve(self, begin, start, radius, tolerance, max_iter):
@@ -120,7 +120,7 @@ class Liar(Counted):
         super().__init__(manifold, points)
         self.claim = claim
 
-    def mean(self, start, radius, tolerance, accept, max_iter):
+    def mean(self, start, radius, tolerance, max_iter):
         return self.claim, np.array(0.0)
 
 
