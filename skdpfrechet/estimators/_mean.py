@@ -13,6 +13,7 @@ from skdpfrechet._numerics import Array, symmetrize
 from skdpfrechet._solvers import Sample
 from skdpfrechet.estimators._base import _DPEstimator, fit_notes, fit_threads, make_report
 from skdpfrechet.estimators._budget import mean_shares, part
+from skdpfrechet.estimators._mechanisms import mean_law, rebuild
 from skdpfrechet.estimators._noise import release_second_moment
 from skdpfrechet.estimators._plan import (
     BallProblem,
@@ -389,11 +390,19 @@ def _release_spread(
         reach=reach,
         radius=problem.radius,
         confidence_level=level,
-        in_chart=not exact and release.mechanism == "wrapped-gaussian",
+        noise_scale=_noise_scale(problem, release, level),
+        in_chart=not exact and mean_law(release.mechanism).in_chart,
         bootstrap=True,
         hessian=_exact_hessian(problem, point, middle, radius) if exact else None,
     )
-    return inference, [Release("second moment", budget, scale, sigma, "gaussian")]
+    row = Release("second moment", budget, scale, sigma, "gaussian", problem.secure)
+    return inference, [row]
+
+
+def _noise_scale(problem: BallProblem, release: MeanRelease, level: float) -> float:
+    """Return the scale of normal noise that is as wide as that of the mean at `level`."""
+    model, origin = problem.local.model, problem.local.origin
+    return rebuild(release.mechanism, model, origin, release.scale).normal_scale(level)
 
 
 def _exact_hessian(problem: BallProblem, point: Array, middle: Array, radius: float) -> Array:
@@ -449,7 +458,8 @@ def _release_spread_paper(
         reach=radius,
         radius=radius,
         confidence_level=level,
-        in_chart=not exact and release.mechanism == "wrapped-gaussian",
+        noise_scale=_noise_scale(problem, release, level),
+        in_chart=not exact and mean_law(release.mechanism).in_chart,
         bootstrap=False,
         hessian=hessian_noise.release(hessian, rng),
         hessian_clip=not exact,

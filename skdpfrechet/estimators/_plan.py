@@ -27,7 +27,7 @@ from skdpfrechet.estimators._budget import SMALLEST_MU, part
 from skdpfrechet.estimators._dask import is_dask
 from skdpfrechet.estimators._groups import check_groups
 from skdpfrechet.estimators._mechanisms import make_generator, rebuild, resolve_mechanism
-from skdpfrechet.estimators._noise import FLOAT_SAFE, resolve_noise
+from skdpfrechet.estimators._noise import exact_noise, resolve_noise
 from skdpfrechet.estimators._records import Records, Unread, admit
 from skdpfrechet.manifolds import Localization, Manifold, resolve_manifold
 from skdpfrechet.mechanisms import RandomSource
@@ -105,9 +105,10 @@ def plan_fit(estimator, shape: tuple[int, ...], groups) -> FitPlan:
     shares = estimator._shares(remaining, n)
     for share in shares.values():
         part(remaining, share)
-    mechanism = resolve_mechanism(estimator.mechanism, manifold, estimator.noise)
+    exact = exact_noise(estimator.noise, estimator.calibration, mu)
+    mechanism = resolve_mechanism(estimator.mechanism, manifold, exact)
     # A fit that releases no mean has noise on numbers only, which may always be float-safe.
-    noisy = mechanism if "mean" in shares else FLOAT_SAFE[0]
+    noisy = mechanism if "mean" in shares else "wrapped-gaussian"
     secure = resolve_noise(estimator.noise, noisy, estimator.calibration, mu)
     if "mean" in shares:  # raises where no theorem covers the mechanism
         local = ball.outermost.local

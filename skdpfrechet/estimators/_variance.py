@@ -282,6 +282,7 @@ class DPFrechetVariance(_DPEstimator):
             notes + fit_notes(problem, release.mechanism),
             problem.unit,
             reused=None if self.mean is None else release.guarantee,
+            reused_float_safe=release.float_safe,
         )
         self._n_features_out = 1
         return self
@@ -377,7 +378,7 @@ def _release_variance(
     mean = middle + float(released[0])
     if mu == inf:  # taken directly: from the middle of a wide range moments cancel
         mean = float(sample.average(partial(_mean, distances))[0])
-    row = Release("variance", budget, width, sigma, "gaussian")
+    row = Release("variance", budget, width, sigma, "gaussian", problem.secure)
     bias, bias_variance = _bias(problem, release, base)
     error, freedom = None, inf
     if level is not None and (n == 1 or (n == 2 and mu == inf)):

@@ -72,7 +72,7 @@ class Samples:
     def release_mean(self, mu, calibration, rng):
         """Return the mechanism and the released means for the budget `mu` of one query."""
         scale, _ = mean_sensitivity(self, calibration)
-        name = resolve_mechanism("auto", self.manifold, noise="float")
+        name = resolve_mechanism("auto", self.manifold, exact=False)
         mechanism = calibrate(name, self.local.model, self.local.origin, scale, GDP(mu))
         return mechanism, mechanism.release(
             self.exact_mean if mu == inf else self.certified_mean, rng
