@@ -60,10 +60,11 @@ class DPFrechetMean(_DPEstimator):
         Level of the region. None spends the whole budget on the mean and gives no region.
     mechanism : str, default="auto"
         ``"riemannian-gaussian"`` (spheres, flat spaces), ``"wrapped-gaussian"`` (Hadamard spaces)
-        or ``"projected-gaussian"`` (spheres); ``"auto"`` takes the first where the space is
-        positively curved, the second elsewhere. ``"riemannian-gaussian-exact"`` is the first with
-        the smallest scale of its exact budget, which saves noise on spheres when sensitivity/μ
-        exceeds about .2; see `skdpfrechet.privacy.exact`.
+        or ``"projected-gaussian"`` (spheres). ``"auto"`` takes the second on Hadamard spaces, and
+        on spheres the third where its noise is exact (see `noise`), else the first.
+        ``"riemannian-gaussian-exact"`` is the first with the smallest scale of its exact budget,
+        which saves noise on spheres when sensitivity/μ exceeds about .2; see
+        `skdpfrechet.privacy.exact`.
     calibration : {"sharp", "paper"}, default="sharp"
         The audited recipe, or the constants and equal shares as printed in [1]_.
     budget_split : dict or None, default=None
@@ -89,10 +90,9 @@ class DPFrechetMean(_DPEstimator):
         records against the noise of a wider ball.
     noise : {"auto", "float", "secure"}, default="auto"
         ``"float"`` noise is drawn and added in float64, whose last bits can tell more than the
-        guarantee allows. ``"secure"`` is exact on a public grid (extra ``secure``); spheres then
-        take the projected Gaussian, as the Riemannian one cannot be float-safe. ``"auto"`` is
+        guarantee allows. ``"secure"`` is exact on a public grid (extra ``secure``). ``"auto"`` is
         secure where python-flint is installed, the mechanism permits it and `calibration` is
-        ``"sharp"``; `privacy_` says which it was.
+        ``"sharp"``; `privacy_` says which it was, and a fit with float noise is not ``is_private``.
     ledger : PrivacyLedger, str or PathLike, default=None
         A `skdpfrechet.privacy.PrivacyLedger`, or the path of one that exists. Every fit records its
         `mu` there before it reads the value of a record, or raises `PrivacyBudgetError`; what a fit

@@ -86,10 +86,9 @@ class DPFrechetVariance(_DPEstimator):
         records against the noise of a wider ball.
     noise : {"auto", "float", "secure"}, default="auto"
         ``"float"`` noise is drawn and added in float64, whose last bits can tell more than the
-        guarantee allows. ``"secure"`` is exact on a public grid (extra ``secure``); spheres then
-        take the projected Gaussian, as the Riemannian one cannot be float-safe. ``"auto"`` is
+        guarantee allows. ``"secure"`` is exact on a public grid (extra ``secure``). ``"auto"`` is
         secure where python-flint is installed, the mechanism permits it and `calibration` is
-        ``"sharp"``; `privacy_` says which it was.
+        ``"sharp"``; `privacy_` says which it was, and a fit with float noise is not ``is_private``.
     ledger : PrivacyLedger, str or PathLike, default=None
         Where every fit records its `mu` before it reads the value of a record, as for
         `DPFrechetMean`. A reused mean is not recorded again: its own fit

@@ -210,9 +210,7 @@ class PrivacyReport:
         if math.isinf(self.total.mu):
             found.append("NOT PRIVATE: mu is infinite, so nothing is promised.")
         rounded = [
-            row.statistic
-            for row in self.releases
-            if 0 < row.mu < math.inf and not row.float_safe
+            row.statistic for row in self.releases if 0 < row.mu < math.inf and not row.float_safe
         ]
         if self.reused is not None and 0 < self.reused.mu < math.inf and not self.reused_float_safe:
             rounded.append("the reused release")

@@ -109,9 +109,7 @@ def test_float_noise_is_not_called_private(rows, reused, what):
     st.booleans(),
 )
 def test_private_is_what_has_no_caveat(void, mu, safe, reused, reused_safe):
-    rows = [
-        Release("mean", mu, 0.1, 0.1, "gaussian", float_safe=exact) for exact in safe or [True]
-    ]
+    rows = [Release("mean", mu, 0.1, 0.1, "gaussian", float_safe=exact) for exact in safe or [True]]
     report = PrivacyReport(
         compose(*(GDP(row.mu) for row in rows)),
         rows,
