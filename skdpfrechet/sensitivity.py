@@ -223,6 +223,7 @@ def float_log_cap(manifold: Manifold, radius: float, n: int) -> float:
     logarithm errs by hundreds. It binds only when r > L. Infinite on other spaces.
     """
     if not isinstance(manifold, SPDAffineInvariant):
+        _require_known(manifold)
         return inf
     error = min(2 * radius / n / 100, 0.1)
     return max(0.25 * log(error / (4 * manifold.size * _EPSILON)), 1.0)
@@ -247,9 +248,8 @@ def log_error(manifold: Manifold, radius: float, n: int) -> float:
         return (manifold.dim + 1) * _EPSILON * exp(2 * radius)
     if isinstance(manifold, Sphere):
         return 8 * _EPSILON * (1 + tan(radius))
-    if isinstance(manifold, FlatManifold):
-        return 2 * _EPSILON * radius
-    raise ValueError(f"The error of a computed logarithm is not known on {manifold!r}.")
+    _require_known(manifold)
+    return 2 * _EPSILON * radius
 
 
 def running_sum(reach: float, n: int) -> float:
@@ -274,6 +274,7 @@ def float_radius_limit(manifold: Manifold, n: int) -> float:
     Finite on hyperbolic space only; SPD matrices are clipped by `float_log_cap` instead.
     """
     if not isinstance(manifold, Hyperbolic):
+        _require_known(manifold)
         return inf
     limit = 1.0
     for _ in range(60):  # fixed point of r = ½ log(2r / (100 n (d+1) ε)), a contraction for r > 1
@@ -724,6 +725,7 @@ def hessian_paper(manifold: Manifold, radius: float, n: int) -> float:
     elif isinstance(manifold, Hyperbolic) and manifold.dim > 1:
         bound = 2 * sqrt(1 + (manifold.dim - 1) * (radius / tanh(radius)) ** 2)
     else:
+        _require_known(manifold)  # B_H is that of flat space where the curvature is not negative
         bound = 2 * sqrt(manifold.dim)
     return 2 * bound / n
 
@@ -803,6 +805,15 @@ def spread_paper(radius: float, n: int) -> float:
     Replace-one, n public, released mean in the ball (squared distances in [0, 4r²]).
     """
     return 16 * radius**4 / n
+
+
+def _require_known(manifold: Manifold) -> None:
+    """Raise on spaces of which nobody measured how their formulas err in float64."""
+    if not isinstance(manifold, FlatManifold | Hyperbolic | SPDAffineInvariant | Sphere):
+        raise ValueError(
+            "manifold must be one whose rounding errors and Hessians are known: a flat or "
+            f"hyperbolic space, affine-invariant SPD matrices or a sphere, got {manifold!r}."
+        )
 
 
 def _positive_curvature(manifold: Manifold) -> float:

@@ -59,7 +59,7 @@ KEY_LINES = {
     "plot_occupational_judgements.py": (
         "48 persons judge by 4 criteria; a record is a person",
         "ball, step 1: centre +0.5 +25.0 %",
-        "mean +0.81.*riemannian-gaussian",
+        "mean +0.81.*(riemannian|projected)-gaussian",
         "μ = 1 for each: 2-GDP together, ε = 10.00",
         "μ = 2 for each: 4-GDP together, ε = 24.38",
         rf"Social Usefulness +({NUMBER} +{NUMBER} ± *{NUMBER} *){{3}}\n",

@@ -11,7 +11,7 @@ import numpy as np
 from skdpfrechet._cli._picture import LARGEST_RANGES, draw, entry_ranges, shade
 from skdpfrechet._cli._released import SHOWN_DELTA, Released
 from skdpfrechet._numerics import Array
-from skdpfrechet.privacy._report import round_up
+from skdpfrechet.privacy._report import noise_kind, round_up
 
 SPACES = {
     "SPDAffineInvariant": "positive definite matrices, affine-invariant distance",
@@ -63,6 +63,7 @@ dd { margin: 0 0 .5rem; overflow-wrap: anywhere; }
 <h1>Private mean of $n $units</h1>
 <p>Released on $date with noise that protects every single $unit. This page and the file with the
 same name that ends in .json may be published; the records behind them may not.</p>
+$caveats
 
 <h2>The mean</h2>
 $estimate
@@ -93,7 +94,7 @@ $unit.</p>
 <table>
 <thead><tr><th class="words" scope="col">statistic</th><th scope="col">share of budget</th>
 <th scope="col">mu</th><th scope="col">sensitivity</th><th scope="col">noise scale</th>
-<th class="words" scope="col">mechanism</th></tr></thead>
+<th class="words" scope="col">mechanism</th><th class="words" scope="col">noise</th></tr></thead>
 <tbody>
 $rows
 </tbody>
@@ -105,6 +106,7 @@ $rows
 <dt>Space</dt><dd>$space</dd>
 <dt>Center of the ball</dt><dd>$center</dd>
 <dt>Radius of the ball</dt><dd>$radius</dd>
+<dt>Lines of names in the file</dt><dd>$header</dd>
 <dt>Notes</dt><dd>$notes</dd>
 <dt>Made by</dt><dd>skdpfrechet $version</dd>
 </dl>
@@ -143,6 +145,10 @@ def make_page(released: Released) -> str:
         rows="\n".join(_rows(released)),
         space=f"{SPACES[type(space).__name__]}; dimension {space.dim}",
         center=_point(released.center),
+        caveats="\n".join(
+            f"<p><strong>{escape(caveat)}</strong></p>" for caveat in released.privacy.caveats
+        ),
+        header="the file has none" if released.header_lines is None else released.header_lines,
         notes="<br>".join(escape(note) for note in released.privacy.notes),
         version=escape(released.version),
     )
@@ -200,7 +206,8 @@ def _rows(released: Released) -> list[str]:
         f'<tr><th class="words" scope="row">{escape(row.statistic.replace("_", " "))}</th>'
         f"<td>{100 * (row.mu / mu) ** 2:.1f}%</td><td>{round_up(row.mu)}</td>"
         f"<td>{row.sensitivity:.4g}</td><td>{row.noise_scale:.4g}</td>"
-        f'<td class="words">{escape(row.mechanism)}</td></tr>'
+        f'<td class="words">{escape(row.mechanism)}</td>'
+        f'<td class="words">{noise_kind(row)}</td></tr>'
         for row in released.privacy.releases
     ]
 

@@ -8,7 +8,10 @@ from typing import NoReturn
 
 from skdpfrechet import __version__
 from skdpfrechet._cli import _ledger
+from skdpfrechet._cli._read import HEADERS
 from skdpfrechet._cli._release import release
+from skdpfrechet.estimators._mechanisms import MECHANISMS
+from skdpfrechet.estimators._noise import NOISES
 
 SPACES = ("spd", "logeuclid", "logchol", "sphere", "euclidean", "hyperbolic")
 ERRORS = (ValueError, TypeError, OSError, RuntimeError, MemoryError)
@@ -175,6 +178,13 @@ def _add_ball(group: argparse._ArgumentGroup) -> None:
 
 def _add_records(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--key", metavar="NAME", help="the array to take from a .npz file of many")
+    group.add_argument(
+        "--header",
+        choices=HEADERS,
+        default="auto",
+        help="whether the first line of a .csv file names the columns: yes, no, or only if none of "
+        "its cells is a number or a missing value (auto, the default)",
+    )
     persons = group.add_mutually_exclusive_group()
     persons.add_argument(
         "--groups",
@@ -192,9 +202,9 @@ def _add_records(group: argparse._ArgumentGroup) -> None:
         "--invalid",
         choices=("raise", "replace"),
         default="raise",
-        help="what to do with records that are no points of the manifold, or not finite: stop with "
-        "an error, which nothing protects, or count them as the center, in silence (default: "
-        "raise)",
+        help="what to do with records that are no points of the manifold, not finite, missing or "
+        "no numbers: stop with an error, which nothing protects, or count them as the center, in "
+        "silence (default: raise)",
     )
 
 
@@ -211,6 +221,21 @@ def _add_more(group: argparse._ArgumentGroup) -> None:
         default=0.95,
         metavar="LEVEL",
         help="of the confidence region and the interval (default: 0.95)",
+    )
+    group.add_argument(
+        "--noise",
+        choices=NOISES,
+        default="auto",
+        help="secure: exact noise, or an error where there is none; float: noise whose last digits "
+        "can tell more than mu says, and the release says so; auto: exact where it can be had "
+        "(default: auto)",
+    )
+    group.add_argument(
+        "--mechanism",
+        choices=MECHANISMS,
+        default="auto",
+        help="how noise is added to the mean; a pair of space and mechanism without a proof is "
+        "refused (default: auto)",
     )
     group.add_argument(
         "--force", action="store_true", help="replace the output files if they are there already"

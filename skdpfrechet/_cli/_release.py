@@ -14,7 +14,7 @@ import skdpfrechet
 from skdpfrechet._cli._ledger import open_ledger
 from skdpfrechet._cli._output import reserve
 from skdpfrechet._cli._page import make_page
-from skdpfrechet._cli._read import read_groups, read_point, read_records
+from skdpfrechet._cli._read import RecordFile, read_groups, read_point, read_records
 from skdpfrechet._cli._released import Released
 from skdpfrechet._numerics import Array
 from skdpfrechet._validation import check_open_unit, check_positive
@@ -38,9 +38,9 @@ def release(args: argparse.Namespace) -> None:
         raise ValueError(f"--output must end in .json, got {output}.")
     ledger = _open_ledger(args)
     with reserve(output, args.force) as save, reserve(page, args.force) as save_page:
-        records, groups, center = _read(args)
+        held, groups, center = _read(args)
         try:
-            released = _fit(args, records, groups, center, ledger)
+            released = _fit(args, held, groups, center, ledger)
         except (ValueError, TypeError) as error:  # the library calls the records X
             raise ValueError(re.sub(r"^X\b", lambda _: args.file, str(error))) from None
         text = json.dumps(released.to_dict(), indent=1, allow_nan=False) + "\n"
@@ -68,18 +68,25 @@ def _open_ledger(args: argparse.Namespace) -> PrivacyLedger | None:
     return ledger
 
 
-def _read(args: argparse.Namespace) -> tuple[Array, Array | None, Array | str | None]:
-    """Return the records, their groups and the centre."""
-    held = read_records(Path(args.file), args.manifold, args.key, args.group_column)
+def _read(args: argparse.Namespace) -> tuple[RecordFile, Array | None, Array | str | None]:
+    """Return what the file of records holds, the groups and the centre."""
+    held = read_records(
+        Path(args.file),
+        args.manifold,
+        args.key,
+        args.group_column,
+        args.header,
+        replace=args.invalid == "replace",
+    )
     groups = held.groups if args.groups is None else read_groups(Path(args.groups))
     if args.center is None or args.center == PRIVATE:
-        return held.records, groups, args.center
-    return held.records, groups, read_point(Path(args.center), args.manifold)
+        return held, groups, args.center
+    return held, groups, read_point(Path(args.center), args.manifold)
 
 
 def _fit(
     args: argparse.Namespace,
-    records: Array,
+    held: RecordFile,
     groups: Array | None,
     center: Array | str | None,
     ledger: PrivacyLedger | None,
@@ -90,6 +97,8 @@ def _fit(
         "confidence_level": args.confidence_level,
         "ledger": ledger,
         "invalid": args.invalid,
+        "noise": args.noise,
+        "mechanism": args.mechanism,
     }
     mean = DPFrechetMean(
         **shared,
@@ -97,7 +106,7 @@ def _fit(
         radius=args.radius,
         outer_radius=args.outer_radius,
         mu=args.mu * sqrt(share),
-    ).fit(records, groups=groups)
+    ).fit(held.records, groups=groups)
     reports, variance, interval = [mean.privacy_], None, None
     if args.variance:
         fit = DPFrechetVariance(
@@ -107,7 +116,7 @@ def _fit(
             mean=mean.release_,
             # Rounded so that both together cost no more than mu.
             mu=args.mu * sqrt(1 - share) * (1 - 1e-15),
-        ).fit(records, groups=groups)
+        ).fit(held.records, groups=groups)
         reports.append(fit.privacy_)
         variance, interval = fit.variance_, fit.interval_
     return Released(
@@ -120,6 +129,7 @@ def _fit(
         privacy=_together(args.mu, reports),
         variance=variance,
         interval=interval,
+        header_lines=held.header_lines,
     )
 
 

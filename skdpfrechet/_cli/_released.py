@@ -16,7 +16,10 @@ SHOWN_DELTA = 1e-5
 
 @dataclass(frozen=True, eq=False)
 class Released:
-    """A private mean and, perhaps, variance: releases and public numbers only."""
+    """A private mean and, perhaps, variance: releases and public numbers only.
+
+    `header_lines` of the file were read as names; None if it is no table of text.
+    """
 
     date: str
     version: str
@@ -27,6 +30,7 @@ class Released:
     privacy: PrivacyReport
     variance: float | None = None
     interval: ConfidenceInterval | None = None
+    header_lines: int | None = None
 
     @property
     def mean(self) -> Array:
@@ -58,6 +62,7 @@ class Released:
             "date": self.date,
             "manifold": region["manifold"],
             "n": self.n,
+            "header_lines": self.header_lines,
             "unit": self.privacy.unit,
             "mu": self.mu,
             "epsilon": {"epsilon": _json_number(self.epsilon), "delta": SHOWN_DELTA},

@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 from skdpfrechet import _kernels, sensitivity
 from skdpfrechet._numerics import Array
 from skdpfrechet._validation import check_open_unit
-from skdpfrechet.estimators._noise import FLOAT_NOTE, SECURE_NOTE
 from skdpfrechet.estimators._plan import BallProblem
 from skdpfrechet.estimators._records import admit, look
 from skdpfrechet.manifolds import Manifold
@@ -107,8 +106,6 @@ def fit_threads(n_jobs):
 def fit_notes(problem: BallProblem, mechanism: str) -> tuple[str, ...]:
     """Return what a reader of the report must know beyond the numbers, from public numbers only."""
     notes = list(problem.notes)
-    if problem.mu < inf:
-        notes.append(SECURE_NOTE if problem.secure else FLOAT_NOTE)
     cap = sensitivity.float_log_cap(problem.local.model, problem.radius, problem.n)
     if problem.radius > cap:
         notes.append(
@@ -130,6 +127,7 @@ def make_report(
     notes: tuple[str, ...] = (),
     unit: str = "record",
     reused: GDP | None = None,
+    reused_float_safe: bool = False,
 ) -> PrivacyReport:
     """Return the privacy report of one fit."""
     return PrivacyReport(
@@ -139,6 +137,7 @@ def make_report(
         notes=(*notes, CLIPPING_NOTE),
         void_reason=None if mu == inf else void_reason,
         reused=reused,
+        reused_float_safe=reused is not None and reused_float_safe,
     )
 
 

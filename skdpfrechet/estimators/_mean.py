@@ -13,6 +13,7 @@ from skdpfrechet._numerics import Array, symmetrize
 from skdpfrechet._solvers import Sample
 from skdpfrechet.estimators._base import _DPEstimator, fit_notes, fit_threads, make_report
 from skdpfrechet.estimators._budget import mean_shares, part
+from skdpfrechet.estimators._mechanisms import mean_law, rebuild
 from skdpfrechet.estimators._noise import release_second_moment
 from skdpfrechet.estimators._plan import (
     BallProblem,
@@ -59,10 +60,11 @@ class DPFrechetMean(_DPEstimator):
         Level of the region. None spends the whole budget on the mean and gives no region.
     mechanism : str, default="auto"
         ``"riemannian-gaussian"`` (spheres, flat spaces), ``"wrapped-gaussian"`` (Hadamard spaces)
-        or ``"projected-gaussian"`` (spheres); ``"auto"`` takes the first where the space is
-        positively curved, the second elsewhere. ``"riemannian-gaussian-exact"`` is the first with
-        the smallest scale of its exact budget, which saves noise on spheres when sensitivity/μ
-        exceeds about .2; see `skdpfrechet.privacy.exact`.
+        or ``"projected-gaussian"`` (spheres). ``"auto"`` takes the second on Hadamard spaces, and
+        on spheres the third where its noise is exact (see `noise`), else the first.
+        ``"riemannian-gaussian-exact"`` is the first with the smallest scale of its exact budget,
+        which saves noise on spheres when sensitivity/μ exceeds about .2; see
+        `skdpfrechet.privacy.exact`.
     calibration : {"sharp", "paper"}, default="sharp"
         The audited recipe, or the constants and equal shares as printed in [1]_.
     budget_split : dict or None, default=None
@@ -88,10 +90,9 @@ class DPFrechetMean(_DPEstimator):
         records against the noise of a wider ball.
     noise : {"auto", "float", "secure"}, default="auto"
         ``"float"`` noise is drawn and added in float64, whose last bits can tell more than the
-        guarantee allows. ``"secure"`` is exact on a public grid (extra ``secure``); spheres then
-        take the projected Gaussian, as the Riemannian one cannot be float-safe. ``"auto"`` is
+        guarantee allows. ``"secure"`` is exact on a public grid (extra ``secure``). ``"auto"`` is
         secure where python-flint is installed, the mechanism permits it and `calibration` is
-        ``"sharp"``; `privacy_` says which it was.
+        ``"sharp"``; `privacy_` says which it was, and a fit with float noise is not ``is_private``.
     ledger : PrivacyLedger, str or PathLike, default=None
         A `skdpfrechet.privacy.PrivacyLedger`, or the path of one that exists. Every fit records its
         `mu` there before it reads the value of a record, or raises `PrivacyBudgetError`; what a fit
@@ -389,11 +390,19 @@ def _release_spread(
         reach=reach,
         radius=problem.radius,
         confidence_level=level,
-        in_chart=not exact and release.mechanism == "wrapped-gaussian",
+        noise_scale=_noise_scale(problem, release, level),
+        in_chart=not exact and mean_law(release.mechanism).in_chart,
         bootstrap=True,
         hessian=_exact_hessian(problem, point, middle, radius) if exact else None,
     )
-    return inference, [Release("second moment", budget, scale, sigma, "gaussian")]
+    row = Release("second moment", budget, scale, sigma, "gaussian", problem.secure)
+    return inference, [row]
+
+
+def _noise_scale(problem: BallProblem, release: MeanRelease, level: float) -> float:
+    """Return the scale of normal noise that is as wide as that of the mean at `level`."""
+    model, origin = problem.local.model, problem.local.origin
+    return rebuild(release.mechanism, model, origin, release.scale).normal_scale(level)
 
 
 def _exact_hessian(problem: BallProblem, point: Array, middle: Array, radius: float) -> Array:
@@ -447,7 +456,8 @@ def _release_spread_paper(
         reach=radius,
         radius=radius,
         confidence_level=level,
-        in_chart=not exact and release.mechanism == "wrapped-gaussian",
+        noise_scale=_noise_scale(problem, release, level),
+        in_chart=not exact and mean_law(release.mechanism).in_chart,
         bootstrap=False,
         hessian=hessian_noise.release(hessian, rng),
         hessian_clip=not exact,

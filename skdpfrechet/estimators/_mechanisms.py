@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from numbers import Integral
 
 import numpy as np
 
 from skdpfrechet._numerics import Array
-from skdpfrechet.manifolds import Manifold
+from skdpfrechet.manifolds import Manifold, Sphere
 from skdpfrechet.mechanisms import (
     ProjectedGaussian,
     RandomSource,
@@ -17,13 +19,6 @@ from skdpfrechet.mechanisms import (
 )
 from skdpfrechet.privacy import GDP
 
-MECHANISMS = (
-    "auto",
-    "riemannian-gaussian",
-    "riemannian-gaussian-exact",
-    "wrapped-gaussian",
-    "projected-gaussian",
-)
 MeanMechanism = ProjectedGaussian | RiemannianGaussian | WrappedGaussian
 SEEDED = "random_state is an integer: whoever knows or guesses it can take the noise off again"
 
@@ -46,8 +41,72 @@ def make_generator(random_state) -> tuple[RandomSource, str | None]:
     return np.random.default_rng(int(random_state)), SEEDED
 
 
-def resolve_mechanism(name: str, manifold: Manifold, noise: str) -> str:
-    """Return the mechanism's full name: what ``"auto"`` means depends on the curvature."""
+@dataclass(frozen=True)
+class MeanLaw:
+    """How the estimators use one mechanism for the mean.
+
+    Parameters
+    ----------
+    rebuild : callable
+        Makes it from a space, a foot and a scale; raises where no theorem covers the space.
+    calibrate : callable
+        Makes it from a space, a foot, a sensitivity and a guarantee.
+    calibrate_secure : callable or None
+        The same with float-safe noise, where the mechanism has such a form.
+    in_chart : bool
+        Whether the noise is normal in the chart at the foot, so that regions live there.
+    """
+
+    rebuild: Callable[[Manifold, Array, float], MeanMechanism]
+    calibrate: Callable[[Manifold, Array, float, GDP], MeanMechanism]
+    calibrate_secure: Callable[[Manifold, Array, float, GDP], MeanMechanism] | None = None
+    in_chart: bool = False
+
+
+_LAWS = {
+    "riemannian-gaussian": MeanLaw(
+        rebuild=lambda space, foot, sigma: RiemannianGaussian(space, sigma),
+        calibrate=lambda space, foot, *promise: RiemannianGaussian.calibrate(space, *promise),
+    ),
+    "riemannian-gaussian-exact": MeanLaw(
+        rebuild=lambda space, foot, sigma: RiemannianGaussian(space, sigma),
+        calibrate=lambda space, foot, *promise: RiemannianGaussian.calibrate_exact(space, *promise),
+    ),
+    "wrapped-gaussian": MeanLaw(
+        rebuild=WrappedGaussian,
+        calibrate=lambda space, foot, change, promise: WrappedGaussian.calibrate(
+            space, change, promise, foot
+        ),
+        calibrate_secure=lambda space, foot, change, promise: WrappedGaussian.calibrate_secure(
+            space, change, promise, foot
+        ),
+        in_chart=True,
+    ),
+    "projected-gaussian": MeanLaw(
+        rebuild=lambda space, foot, sigma: ProjectedGaussian(space, sigma),
+        calibrate=lambda space, foot, *promise: ProjectedGaussian.calibrate(space, *promise),
+        calibrate_secure=lambda space, foot, *promise: ProjectedGaussian.calibrate_secure(
+            space, *promise
+        ),
+    ),
+}
+MECHANISMS = ("auto", *_LAWS)
+
+
+def mean_law(name: str) -> MeanLaw:
+    """Return how the named mechanism is used; unknown names are refused, not guessed."""
+    if not isinstance(name, str) or name not in _LAWS:
+        names = ", ".join(repr(known) for known in _LAWS)
+        raise ValueError(f"the mechanism of a mean must be one of {names}, got {name!r}.")
+    return _LAWS[name]
+
+
+def resolve_mechanism(name: str, manifold: Manifold, exact: bool) -> str:
+    """Return the mechanism's full name.
+
+    What ``"auto"`` means depends on the curvature and, on spheres, on whether `exact` noise is to
+    be had (`exact_noise`): the Riemannian Gaussian has none.
+    """
     if not isinstance(name, str) or name not in MECHANISMS:
         names = ", ".join(repr(known) for known in MECHANISMS)
         raise ValueError(f"mechanism must be one of {names}, got {name!r}.")
@@ -56,7 +115,7 @@ def resolve_mechanism(name: str, manifold: Manifold, noise: str) -> str:
     hadamard = manifold.sectional_curvature_bounds[1] <= 0 and np.isinf(manifold.injectivity_radius)
     if hadamard:
         return "wrapped-gaussian"
-    return "projected-gaussian" if noise == "secure" else "riemannian-gaussian"
+    return "projected-gaussian" if exact and isinstance(manifold, Sphere) else "riemannian-gaussian"
 
 
 def calibrate(
@@ -68,21 +127,14 @@ def calibrate(
     secure: bool = False,
 ) -> MeanMechanism:
     """Return the named mechanism; raise where no theorem covers it on this space."""
-    if name == "wrapped-gaussian":
-        wrapped = WrappedGaussian.calibrate_secure if secure else WrappedGaussian.calibrate
-        return wrapped(manifold, sensitivity, guarantee, foot)
-    if name == "projected-gaussian":
-        projected = ProjectedGaussian.calibrate_secure if secure else ProjectedGaussian.calibrate
-        return projected(manifold, sensitivity, guarantee)
-    if name == "riemannian-gaussian-exact":
-        return RiemannianGaussian.calibrate_exact(manifold, sensitivity, guarantee)
-    return RiemannianGaussian.calibrate(manifold, sensitivity, guarantee)
+    law = mean_law(name)
+    if not secure:
+        return law.calibrate(manifold, foot, sensitivity, guarantee)
+    if law.calibrate_secure is None:
+        raise ValueError(f"float-safe noise requires a mechanism that has it, got {name!r}.")
+    return law.calibrate_secure(manifold, foot, sensitivity, guarantee)
 
 
 def rebuild(name: str, manifold: Manifold, foot: Array, sigma: float) -> MeanMechanism:
     """Return the mechanism that made an earlier release."""
-    if name == "wrapped-gaussian":
-        return WrappedGaussian(manifold, foot, sigma)
-    if name == "projected-gaussian":
-        return ProjectedGaussian(manifold, sigma)
-    return RiemannianGaussian(manifold, sigma)
+    return mean_law(name).rebuild(manifold, foot, sigma)

@@ -21,28 +21,34 @@ from skdpfrechet._solvers import (
     exact_step,
     exact_sum,
 )
+from skdpfrechet.estimators._mechanisms import mean_law
 from skdpfrechet.manifolds import Manifold
 from skdpfrechet.mechanisms import Gaussian, Grid, RandomSource, SymmetricGaussian
 from skdpfrechet.mechanisms._rounded_gaussian import has_flint
 from skdpfrechet.privacy import GDP
 
 NOISES = ("auto", "float", "secure")
-FLOAT_SAFE = ("wrapped-gaussian", "projected-gaussian")
-SECURE_NOTE = "noise: float-safe, exact on a public grid"
-FLOAT_NOTE = "noise: in float64, whose rounding the guarantee leaves out"
 _FINENESS = 2.0**-19  # its square: of a grid against its noise, finer ones only take longer to draw
 
 
-def resolve_noise(noise, mechanism: str, calibration: str, mu: float) -> bool:
-    """Return whether the noise of a fit is float-safe; raise where it must be and cannot."""
+def exact_noise(noise, calibration: str, mu: float) -> bool:
+    """Return whether noise is exact wherever the mechanism has such a form: public numbers only."""
     if not isinstance(noise, str) or noise not in NOISES:
         names = ", ".join(repr(name) for name in NOISES)
         raise ValueError(f"noise must be one of {names}, got {noise!r}.")
-    if noise == "float" or mu == inf:
-        return False
     if noise == "auto":
-        return has_flint() and mechanism in FLOAT_SAFE and calibration == "sharp"
-    if mechanism not in FLOAT_SAFE:
+        return calibration == "sharp" and mu < inf and has_flint()
+    return noise == "secure"
+
+
+def resolve_noise(noise: str, mechanism: str, calibration: str, mu: float) -> bool:
+    """Return whether the noise of a fit is float-safe; raise where it must be and cannot."""
+    if not exact_noise(noise, calibration, mu) or mu == inf:
+        return False
+    safe = mean_law(mechanism).calibrate_secure is not None
+    if noise == "auto":
+        return safe
+    if not safe:
         raise ValueError(
             "noise='secure' requires mechanism 'wrapped-gaussian' or 'projected-gaussian', "
             f"got {mechanism!r}."

@@ -16,7 +16,10 @@ import numpy as np
 
 from skdpfrechet.estimators._base import _DPEstimator
 from skdpfrechet.estimators._mdm import DPMDM
-from skdpfrechet.estimators._mechanisms import SEEDED
+from skdpfrechet.estimators._mechanisms import SEEDED, resolve_mechanism
+from skdpfrechet.estimators._noise import exact_noise, resolve_noise
+from skdpfrechet.manifolds import Manifold
+from skdpfrechet.manifolds._resolve import point_ndim, resolve_manifold
 from skdpfrechet.privacy import GDP, compose
 
 SAFE, LEAK, UNKNOWN, PRIVATE, VOID = "record-wise", "fitted on data", "unknown", "private", "void"
@@ -439,7 +442,27 @@ def _judge_private(
     doubtful = _names(before, UNKNOWN)
     if doubtful:
         return UNKNOWN, f"{promise} if {doubtful} treats every record by itself", mu
+    if _has_float_noise(step):
+        promise += "; its noise is in float64, whose last bits are outside the guarantee"
     return PRIVATE, promise, mu
+
+
+def _has_float_noise(step: Any) -> bool:
+    """Return whether a fit would draw noise that is not float-safe; parameters decide it."""
+    try:
+        space, reused = step.manifold, getattr(step, "mean", None)
+        if not isinstance(space, Manifold):
+            space = resolve_manifold(space, (3,) * point_ndim(space))  # of any dimension
+        calibration = getattr(step, "calibration", "sharp")
+        exact = exact_noise(step.noise, calibration, step.mu)
+        mechanism = resolve_mechanism(step.mechanism, space, exact)
+        if reused is not None:
+            if not reused.float_safe:
+                return True
+            mechanism = "wrapped-gaussian"  # of numbers only
+        return not resolve_noise(step.noise, mechanism, calibration, step.mu)
+    except (TypeError, ValueError, ImportError):
+        return True  # fit will say what is wrong with the parameters
 
 
 def _judge_other(step: Any) -> tuple[str, str]:

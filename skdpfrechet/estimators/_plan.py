@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
+from skdpfrechet import sensitivity
 from skdpfrechet._numerics import Array
 from skdpfrechet._solvers import Sample
 from skdpfrechet._validation import check_positive
@@ -27,8 +28,9 @@ from skdpfrechet.estimators._budget import SMALLEST_MU, part
 from skdpfrechet.estimators._dask import is_dask
 from skdpfrechet.estimators._groups import check_groups
 from skdpfrechet.estimators._mechanisms import make_generator, rebuild, resolve_mechanism
-from skdpfrechet.estimators._noise import FLOAT_SAFE, resolve_noise
+from skdpfrechet.estimators._noise import exact_noise, resolve_noise
 from skdpfrechet.estimators._records import Records, Unread, admit
+from skdpfrechet.inference._hessian import hessian_range
 from skdpfrechet.manifolds import Localization, Manifold, resolve_manifold
 from skdpfrechet.mechanisms import RandomSource
 from skdpfrechet.privacy import Release
@@ -105,13 +107,12 @@ def plan_fit(estimator, shape: tuple[int, ...], groups) -> FitPlan:
     shares = estimator._shares(remaining, n)
     for share in shares.values():
         part(remaining, share)
-    mechanism = resolve_mechanism(estimator.mechanism, manifold, estimator.noise)
+    exact = exact_noise(estimator.noise, estimator.calibration, mu)
+    mechanism = resolve_mechanism(estimator.mechanism, manifold, exact)
     # A fit that releases no mean has noise on numbers only, which may always be float-safe.
-    noisy = mechanism if "mean" in shares else FLOAT_SAFE[0]
+    noisy = mechanism if "mean" in shares else "wrapped-gaussian"
     secure = resolve_noise(estimator.noise, noisy, estimator.calibration, mu)
-    if "mean" in shares:  # raises where no theorem covers the mechanism
-        local = ball.outermost.local
-        rebuild(mechanism, local.model, local.origin, 1.0)
+    _ask_space(ball.outermost, n, mechanism, shares)
     return FitPlan(
         manifold=manifold,
         ball=ball,
@@ -125,6 +126,22 @@ def plan_fit(estimator, shape: tuple[int, ...], groups) -> FitPlan:
         rng=rng,
         void_reason=void_reason,
     )
+
+
+def _ask_space(ball: PublicBall, n: int, mechanism: str, shares: dict[str, float]) -> None:
+    """Ask the space for all that the fit will want of it: where it has no answer, nothing is paid.
+
+    Which radius is asked for does not matter.
+    """
+    model, radius = ball.local.model, min(ball.radius, 1.0)
+    sensitivity.float_log_cap(model, radius, n)
+    sensitivity.float_log_error(model, radius, n)
+    if "mean" in shares:  # raises where no theorem covers the mechanism
+        rebuild(mechanism, model, ball.local.origin, 1.0)
+    if "second_moment" in shares:
+        hessian_range(model, radius)
+    if "hessian" in shares:
+        sensitivity.hessian_paper(model, radius, n)
 
 
 def check_blocks(estimator, plan: FitPlan, unread: Unread) -> None:

@@ -395,7 +395,8 @@ class _Search:
         else:
             noise = Gaussian.calibrate(scale, GDP(mu))
         counts = denoise(noise.release(counts, self.rng), noise.sigma, self.n)
-        row = Release(f"ball, step {order + 1}: distances", mu, scale, noise.sigma, "gaussian")
+        statistic = f"ball, step {order + 1}: distances"
+        row = Release(statistic, mu, scale, noise.sigma, "gaussian", self.secure)
         # Records of the outer ball may be farther than its radius from a centre that was moved.
         shift = 0.0 if self.model.diameter < inf else float(self.model.dist(origin, center))
         farthest = self.outer_radius + shift
@@ -415,7 +416,7 @@ class _Search:
         moved = self.model.exp_coords(center, clip_norm(noisy, reach))
         cap = sensitivity.float_log_cap(self.model, self.outer_radius, self.n)
         inside = self.model.project_to_ball(moved, origin, self.outer_radius, cap)
-        row = Release(f"ball, step {order + 1}: centre", mu, scale, sigma, "gaussian")
+        row = Release(f"ball, step {order + 1}: centre", mu, scale, sigma, "gaussian", self.secure)
         return inside, row
 
     def with_zeros_at(self, center: Array) -> _Search:
@@ -430,7 +431,7 @@ class _Search:
         noisy, scale, sigma = release_mean_vector(points, 1.0, scale, mu, self.secure, self.rng)
         length = float(np.linalg.norm(noisy))
         center = noisy / length if length > 0 else np.eye(len(noisy))[0]
-        return center, Release("ball, step 1: centre", mu, scale, sigma, "gaussian")
+        return center, Release("ball, step 1: centre", mu, scale, sigma, "gaussian", self.secure)
 
 
 # --- from a noisy histogram to a radius ----------------------------------------------------------

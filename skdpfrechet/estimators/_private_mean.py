@@ -68,13 +68,10 @@ def release_mean(
         guarantee=GDP(fit_mu),
         void_reason=void_reason,
         unit=problem.unit,
+        float_safe=problem.secure,
     )
-    if mechanism == "projected-gaussian":
-        scale = sensitivity.sphere_chord(scale)  # its noise is added in the ambient space
-    grid = getattr(noise, "grid", None)
-    if grid is not None:
-        scale = grid.sensitivity(scale)
-    return release, point, Release("mean", mu, scale, noise.sigma, mechanism)
+    scale = noise.effective_sensitivity(scale)
+    return release, point, Release("mean", mu, scale, noise.sigma, mechanism, problem.secure)
 
 
 def mean_notes(problem: BallProblem, calibration: str) -> tuple[str, ...]:

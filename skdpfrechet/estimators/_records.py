@@ -48,7 +48,7 @@ class Unread:
 
         A record that does not convert becomes NaN with `replace`, and raises otherwise.
         """
-        data = np.asarray(self.data)
+        data = _in_memory(self.data)
         values = _numbers_or_nan(data) if replace and not self.typed else real_numbers(data)
         # One record that changes the type of a list must not change how the others are read.
         dtype: Any = np.dtype(float) if replace and not self.typed else data.dtype
@@ -87,6 +87,8 @@ def look(estimator, X, *, reset: bool, blocks: bool = False) -> Unread:
     data = check_dask(X) if chunked else X if is_frame else _as_array(X)
     if is_array and data.dtype.kind == "c":
         raise ValueError(_COMPLEX)
+    if is_array and data.dtype.kind in _NO_NUMBERS:
+        raise TypeError(f"X must hold real numbers, got an array of {data.dtype}.")
     shape = tuple(np.shape(data))
     _check_shape(estimator, shape, ndim)
     if reset and isinstance(data, np.ndarray):
@@ -101,13 +103,49 @@ def look(estimator, X, *, reset: bool, blocks: bool = False) -> Unread:
 
 
 def _as_array(X) -> Array:
-    """Return X as an array, of objects where numpy would turn numbers into strings or the like."""
-    with suppress(TypeError, ValueError, OverflowError):  # numpy's own messages quote the data
-        array = np.asarray(X)
-        if isinstance(X, np.ndarray) or array.dtype.kind in "buifc":
-            return array
-        return np.asarray(X, dtype=object)
+    """Return X as an array, of objects where numpy would turn numbers into strings or the like.
+
+    Masked numbers become NaN, whatever the mask of the others.
+    """
+    if isinstance(X, list | tuple) and any(np.ma.isMaskedArray(record) for record in X):
+        X = [_unmasked(record) for record in X]
+    X = _unmasked(X)
+    if isinstance(X, np.ndarray):
+        return np.asarray(X)
+    for dtype in (None, object):  # numpy's own messages quote the data
+        with suppress(Exception), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            array = np.asarray(X, dtype=dtype)
+            if dtype is None and array.dtype.kind not in "buifc":
+                continue
+            if dtype is None or not any(map(_is_sequence, array.flat)):
+                return array
     raise ValueError("X must be a rectangular array of real numbers.")
+
+
+def _unmasked(X: Any) -> Any:
+    """Return a masked array without its mask, as numbers of the same type where that has NaN."""
+    if not np.ma.isMaskedArray(X) or X.dtype.kind in f"c{_NO_NUMBERS}":
+        return X
+    if X.dtype.kind in "buif":
+        kind = X.dtype if X.dtype.kind == "f" else np.dtype(float)
+        return np.ma.filled(X.astype(kind), np.nan)
+    return np.ma.filled(X.astype(object), None)
+
+
+def _is_sequence(cell: object) -> bool:
+    return isinstance(cell, list | tuple) or (isinstance(cell, np.ndarray) and cell.ndim > 0)
+
+
+def _in_memory(data) -> Array:
+    """Return records of the right shape, a data frame for instance, as an array."""
+    if isinstance(data, np.ndarray):
+        return np.asarray(data)
+    with suppress(Exception), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        array = np.asarray(data)
+        return array.astype(object) if array.dtype.kind in _NO_NUMBERS else array
+    raise ValueError("X must contain real numbers only.")  # outside: a context would quote them
 
 
 def _check_shape(estimator, shape: tuple[int, ...], ndim: int) -> None:
@@ -146,6 +184,7 @@ def _check_size(estimator, size: int, reset: bool) -> None:
         )
 
 
+_NO_NUMBERS = "mMV"  # kinds of type that hold dates, times and structures
 _COMPLEX = "Complex data not supported: X must be real; Hermitian matrices have no space here yet."
 
 
@@ -162,11 +201,12 @@ def real_numbers(X) -> Array:
             if array.dtype.kind in "buif":
                 return np.asarray(array, dtype=np.float64, order="C")
             with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
                 warnings.simplefilter("error", np.exceptions.ComplexWarning)
                 return array.astype(np.float64, order="C")
     except np.exceptions.ComplexWarning:
         problem = "complex"
-    except (TypeError, ValueError, OverflowError) as error:
+    except Exception as error:  # objects may raise anything when they are converted
         problem = type(error).__name__
     # Raised outside the handler: an exception context would carry the original message.
     if problem == "complex":
@@ -178,16 +218,32 @@ def real_numbers(X) -> Array:
 
 
 def _numbers_or_nan(data: Array) -> Array:
-    """Return X as an array of float64, what does not convert as NaN."""
-    if data.dtype.kind == "c":  # a list with a complex number
-        return np.where(data.imag == 0, data.real, np.nan)
-    with suppress(TypeError, ValueError):
-        return real_numbers(data)
-    values = np.full(data.shape, np.nan)
-    for value, record in zip(values, data, strict=True):
-        with suppress(TypeError, ValueError):
-            value[...] = real_numbers(record)
-    return values
+    """Return X as an array of float64, what does not convert as NaN.
+
+    Cell by cell, so that what one of them holds does not change how another one is read.
+    """
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        if data.dtype.kind in "buif":
+            return np.asarray(data, dtype=np.float64, order="C")
+        if data.dtype.kind == "c":  # a list with a complex number
+            return np.where(data.imag == 0, data.real, np.nan)
+        return np.asarray(_NUMBERS(data), dtype=np.float64).reshape(data.shape)
+
+
+def _number(cell: object) -> float:
+    """Return what a cell holds, NaN unless that is one real number."""
+    try:
+        if isinstance(cell, complex | np.complexfloating):
+            return float(cell.real) if cell.imag == 0 else np.nan
+        if isinstance(cell, np.datetime64 | np.timedelta64 | np.ma.core.MaskedConstant):
+            return np.nan
+        return np.nan if _is_sequence(cell) else float(cell)  # type: ignore[arg-type]
+    except Exception:  # objects may raise anything; integers may be beyond float64
+        return np.nan
+
+
+_NUMBERS = np.frompyfunc(_number, 1, 1)
 
 
 def admit(

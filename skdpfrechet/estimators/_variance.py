@@ -86,10 +86,9 @@ class DPFrechetVariance(_DPEstimator):
         records against the noise of a wider ball.
     noise : {"auto", "float", "secure"}, default="auto"
         ``"float"`` noise is drawn and added in float64, whose last bits can tell more than the
-        guarantee allows. ``"secure"`` is exact on a public grid (extra ``secure``); spheres then
-        take the projected Gaussian, as the Riemannian one cannot be float-safe. ``"auto"`` is
+        guarantee allows. ``"secure"`` is exact on a public grid (extra ``secure``). ``"auto"`` is
         secure where python-flint is installed, the mechanism permits it and `calibration` is
-        ``"sharp"``; `privacy_` says which it was.
+        ``"sharp"``; `privacy_` says which it was, and a fit with float noise is not ``is_private``.
     ledger : PrivacyLedger, str or PathLike, default=None
         Where every fit records its `mu` before it reads the value of a record, as for
         `DPFrechetMean`. A reused mean is not recorded again: its own fit
@@ -283,6 +282,7 @@ class DPFrechetVariance(_DPEstimator):
             notes + fit_notes(problem, release.mechanism),
             problem.unit,
             reused=None if self.mean is None else release.guarantee,
+            reused_float_safe=release.float_safe,
         )
         self._n_features_out = 1
         return self
@@ -378,7 +378,7 @@ def _release_variance(
     mean = middle + float(released[0])
     if mu == inf:  # taken directly: from the middle of a wide range moments cancel
         mean = float(sample.average(partial(_mean, distances))[0])
-    row = Release("variance", budget, width, sigma, "gaussian")
+    row = Release("variance", budget, width, sigma, "gaussian", problem.secure)
     bias, bias_variance = _bias(problem, release, base)
     error, freedom = None, inf
     if level is not None and (n == 1 or (n == 2 and mu == inf)):

@@ -68,8 +68,11 @@ def hessian_range(manifold: Manifold, radius: float) -> tuple[float, float]:
         return 2.0, 2.0
     if isinstance(manifold, Sphere):
         return 2 * float(x_over_tan(radius)), 2.0
-    steepest = radius / sqrt(2) if isinstance(manifold, SPDAffineInvariant) else radius
-    return 2.0, 2 * float(x_coth(steepest))
+    if isinstance(manifold, Hyperbolic):
+        return 2.0, 2 * float(x_coth(radius))
+    if isinstance(manifold, SPDAffineInvariant):
+        return 2.0, 2 * float(x_coth(radius / sqrt(2)))
+    raise ValueError(f"The range of the Hessian is not known on {manifold!r}.")
 
 
 def _transverse(moment: Array) -> Array:

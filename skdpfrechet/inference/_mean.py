@@ -48,6 +48,8 @@ class MeanRelease:
         Why the guarantee does not hold, such as a fixed seed.
     unit : str
         What a neighbour replaces, a record or a group of them.
+    float_safe : bool
+        Whether its noise is exact on a computer.
     """
 
     manifold: Manifold
@@ -58,6 +60,7 @@ class MeanRelease:
     guarantee: GDP
     void_reason: str | None = None
     unit: str = "record"
+    float_safe: bool = False
 
     def __post_init__(self) -> None:
         for name in ("point", "foot"):
@@ -89,6 +92,8 @@ class MeanInference:
     reach, radius : float
         Bounds of the logarithms at `point` and of the ball.
     confidence_level : float
+    noise_scale : float
+        Scale of normal noise that is as wide as that of the mean, at the confidence level.
     in_chart : bool
         Whether the noise was added in the chart at m0.
     bootstrap : bool
@@ -111,6 +116,7 @@ class MeanInference:
     reach: float
     radius: float
     confidence_level: float
+    noise_scale: float
     in_chart: bool
     bootstrap: bool
     hessian: Array | None = None
@@ -124,7 +130,7 @@ class MeanInference:
         else:
             moment = clip_eigenvalues(self.moment, *self.moment_range)
         carrier = self._carrier(moment)
-        covariance = error_covariance(moment, carrier, self.release.scale)
+        covariance = error_covariance(moment, carrier, self.noise_scale)
         if not self.in_chart:
             rotation = self._frame_rotation()
             covariance = rotation.T @ covariance @ rotation
@@ -164,7 +170,7 @@ class MeanInference:
         return carrier
 
     def _critical_value(self, moment: Array, carrier: Array) -> float:
-        exact = self.release.scale == 0 and self.moment_scale == 0
+        exact = self.noise_scale == 0 and self.moment_scale == 0
         if exact and self.n == 1:
             return inf  # one record says nothing about the spread: the region is the whole space
         if not self.bootstrap:
@@ -173,7 +179,7 @@ class MeanInference:
             moment,
             carrier,
             n=self.n,
-            scale=self.release.scale,
+            scale=self.noise_scale,
             moment_scale=self.moment_scale,
             moment_range=self.moment_range,
             level=self.confidence_level,

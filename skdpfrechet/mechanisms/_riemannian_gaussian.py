@@ -94,6 +94,14 @@ class RiemannianGaussian(Mechanism):
             scale = sphere_sigma(guarantee.mu, dim=manifold.dim, distance=sensitivity)
         return cls(manifold, scale)
 
+    def effective_sensitivity(self, sensitivity: float) -> float:
+        """Return that of what the noise is added to, the point itself."""
+        return sensitivity
+
+    def normal_scale(self, level: float) -> float:
+        """Return `sigma`: in normal coordinates the release is no wider than normal noise."""
+        return self.sigma
+
     def guarantee(self, sensitivity: float) -> GDP:
         return gaussian_guarantee(sensitivity, self.sigma)
 

@@ -150,10 +150,16 @@ class WrappedGaussian(Mechanism):
         mu = guarantee.epsilon / sqrt(2 * log(1.25 / guarantee.delta)) * (1 - 2.0**-49)
         return cls(manifold, foot, noise_scale(sensitivity, "epsilon", mu))
 
+    def effective_sensitivity(self, sensitivity: float) -> float:
+        """Return that of what the noise is added to, the coordinates on their grid."""
+        return sensitivity if self.grid is None else self.grid.sensitivity(sensitivity)
+
     def guarantee(self, sensitivity: float) -> GDP:
-        if self.grid is not None:
-            sensitivity = self.grid.sensitivity(sensitivity)
-        return gaussian_guarantee(sensitivity, self.sigma)
+        return gaussian_guarantee(self.effective_sensitivity(sensitivity), self.sigma)
+
+    def normal_scale(self, level: float) -> float:
+        """Return `sigma`: in the chart at the foot the noise is normal."""
+        return self.sigma
 
     def release(self, center: Array, rng: RandomSource) -> Array:
         return self._around(self.manifold.log_coords(self.foot, center), rng)

@@ -265,7 +265,7 @@ def budget(estimator: Any) -> str:
     mu = report.total.mu
     if np.isinf(mu):
         return "NOT private"
-    return f"μ = {mu:g}" + ("" if report.is_private else ", void")
+    return f"μ = {mu:g}" + ("" if report.void_reason is None else ", void")
 
 
 def _level(region: ConfidenceRegion) -> str:

@@ -17,6 +17,7 @@ from skdpfrechet.estimators import DPFrechetVariance
 from skdpfrechet.estimators._base import CALIBRATIONS
 from skdpfrechet.estimators._budget import mean_shares, part
 from skdpfrechet.estimators._mechanisms import calibrate, resolve_mechanism
+from skdpfrechet.estimators._noise import exact_noise
 from skdpfrechet.manifolds import Manifold
 from skdpfrechet.plotting._axes import GREY, next_styles, open_axes
 from skdpfrechet.plotting._region_display import region_of
@@ -197,7 +198,7 @@ class PrivacyUtilityDisplay:
                 "estimators must have finite budgets, got mu=inf, which is no release."
             )
         together = compose(*(report.total for report in reports))
-        void = "" if all(report.is_private for report in reports) else ", void"
+        void = "" if all(report.void_reason is None for report in reports) else ", void"
         order = np.argsort(mu)
         curves = {f"{label}, together {together}{void}": np.array(sizes)[order]}
         return cls(mu[order], curves, quantity=quantities[0], released=True).plot(ax=ax)
@@ -291,7 +292,7 @@ def _noise_scales(
     bound = (
         sensitivity.frechet_mean_paper if calibration == "paper" else sensitivity.frechet_mean
     )(manifold, radius, n)
-    name = resolve_mechanism(mechanism, manifold, noise="auto")
+    name = resolve_mechanism(mechanism, manifold, exact_noise("auto", calibration, 1.0))
     foot: Any = manifold.origin  # spheres have none, and their mechanisms ask for none
     scales = []
     for mu in budgets.tolist():

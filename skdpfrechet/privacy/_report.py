@@ -18,7 +18,11 @@ from skdpfrechet.privacy._guarantees import GDP
 
 _SHOWN_DELTA = 1e-5
 _BUDGET_RTOL = 1e-9
-_COLUMNS = ("statistic", "mu", "share of mu²", "sensitivity", "noise scale", "mechanism")
+FLOAT_NOISE = (
+    "drawn and added in float64, whose last bits can tell more of a record than mu says; exact "
+    "noise needs the extra 'secure', and noise='secure' makes sure of it."
+)
+_COLUMNS = ("statistic", "mu", "share of mu²", "sensitivity", "noise scale", "mechanism", "noise")
 
 
 def round_up(value: float) -> str:
@@ -26,6 +30,13 @@ def round_up(value: float) -> str:
     if math.isinf(value):
         return "inf"
     return f"{Context(prec=4, rounding=ROUND_CEILING).create_decimal(repr(value)):g}"
+
+
+def noise_kind(release: Release) -> str:
+    """Return in a word whether the noise of a release is exact on a computer."""
+    if release.noise_scale == 0:
+        return "none"
+    return "exact" if release.float_safe else "float"
 
 
 def _json_number(value: float) -> float | str:
@@ -56,6 +67,15 @@ class Release:
         Scale of the noise, in the units of the statistic.
     mechanism : str
         Name of the mechanism.
+    float_safe : bool, default=False
+        Whether the noise is exact on a computer: drawn on a public grid with the law of the
+        theorem. Otherwise it was drawn and added in float64, whose last bits can tell more than
+        `mu` says.
+
+    Attributes
+    ----------
+    is_private : bool
+        Whether `mu` is finite and holds for all digits of the statistic.
 
     Raises
     ------
@@ -74,11 +94,17 @@ class Release:
     sensitivity: float
     noise_scale: float
     mechanism: str
+    float_safe: bool = False
 
     def __post_init__(self) -> None:
         for name in ("mu", "sensitivity", "noise_scale"):
             value = check_nonnegative(name, getattr(self, name), allow_inf=True)
             object.__setattr__(self, name, value)
+
+    @property
+    def is_private(self) -> bool:
+        """Whether `mu` is finite and holds for all digits of the statistic."""
+        return math.isfinite(self.mu) and (self.float_safe or self.mu == 0)
 
 
 @dataclass(frozen=True)
@@ -101,13 +127,19 @@ class PrivacyReport:
         Why the guarantee does not hold although noise was added, such as a fixed seed.
     reused : GDP, optional
         What an earlier fit spent on a release that this one builds on.
+    reused_float_safe : bool, default=False
+        Whether the noise of that release is exact on a computer.
 
     Attributes
     ----------
     total : GDP
         `guarantee` composed with `reused`; `delta`, `epsilon` and `rho` speak of it.
     is_private : bool
-        Whether the guarantee holds and is finite.
+        Whether the guarantee is finite and holds for all digits of what was released: exactly
+        where `caveats` is empty.
+    caveats : tuple of str
+        What is missing, one sentence each: a reason why the guarantee is void, an infinite μ, the
+        statistics whose noise is not float-safe and what to do about it.
 
     Raises
     ------
@@ -119,15 +151,19 @@ class PrivacyReport:
     Notes
     -----
     With a `void_reason` the numbers describe the fit as it would have been without that fault.
+    With float noise they hold in real numbers; what the last bits of a float tell beyond is outside
+    the theorem (docs/security.md), so such a report never says that it is private without a caveat.
 
     Examples
     --------
     >>> from skdpfrechet.privacy import GDP, PrivacyReport, Release
     >>> rows = (
-    ...     Release("mean", 0.8, 0.02, 0.025, "wrapped-gaussian"),
-    ...     Release("second moment", 0.6, 0.03, 0.05, "gaussian"),
+    ...     Release("mean", 0.8, 0.02, 0.025, "wrapped-gaussian", float_safe=True),
+    ...     Release("second moment", 0.6, 0.03, 0.05, "gaussian", float_safe=True),
     ... )
-    >>> report = PrivacyReport(GDP(1.0), rows, reused=GDP(0.75))
+    >>> report = PrivacyReport(GDP(1.0), rows, reused=GDP(0.75), reused_float_safe=True)
+    >>> report.is_private, report.caveats
+    (True, ())
     >>> report.total
     GDP(mu=1.25)
     >>> round(report.epsilon(1e-5), 4)
@@ -141,6 +177,7 @@ class PrivacyReport:
     notes: tuple[str, ...] = ()
     void_reason: str | None = None
     reused: GDP | None = None
+    reused_float_safe: bool = False
 
     def __post_init__(self) -> None:
         for name, value in (("guarantee", self.guarantee), ("reused", self.reused)):
@@ -161,8 +198,25 @@ class PrivacyReport:
 
     @property
     def is_private(self) -> bool:
-        """Whether the guarantee holds and is finite."""
-        return self.void_reason is None and math.isfinite(self.total.mu)
+        """Whether the guarantee is finite and holds for all digits of what was released."""
+        return not self.caveats
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What is missing for `is_private`, one sentence each."""
+        found = []
+        if self.void_reason is not None:
+            found.append(f"VOID, the guarantee below does not hold: {self.void_reason}")
+        if math.isinf(self.total.mu):
+            found.append("NOT PRIVATE: mu is infinite, so nothing is promised.")
+        rounded = [
+            row.statistic for row in self.releases if 0 < row.mu < math.inf and not row.float_safe
+        ]
+        if self.reused is not None and 0 < self.reused.mu < math.inf and not self.reused_float_safe:
+            rounded.append("the reused release")
+        if rounded:
+            found.append(f"FLOAT NOISE in {', '.join(rounded)}: {FLOAT_NOISE}")
+        return tuple(found)
 
     @property
     def rho(self) -> float:
@@ -192,7 +246,9 @@ class PrivacyReport:
             "reused_mu": None if self.reused is None else _json_number(self.reused.mu),
             "total_mu": _json_number(self.total.mu),
             "rho": _json_number(self.rho),
+            "reused_float_safe": None if self.reused is None else self.reused_float_safe,
             "is_private": self.is_private,
+            "caveats": list(self.caveats),
             "void_reason": self.void_reason,
             "unit": self.unit,
             "neighbouring": self.neighbouring,
@@ -201,13 +257,14 @@ class PrivacyReport:
                     key: _json_number(value) if isinstance(value, float) else value
                     for key, value in vars(release).items()
                 }
+                | {"is_private": self.void_reason is None and release.is_private}
                 for release in self.releases
             ],
             "notes": list(self.notes),
         }
 
     def __str__(self) -> str:
-        lines = self._alarms() + [f"{name:<16}{value}" for name, value in self._facts()]
+        lines = [*self.caveats, *(f"{name:<16}{value}" for name, value in self._facts())]
         if self.releases:
             rows = self._rows()
             widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -218,7 +275,7 @@ class PrivacyReport:
 
     def _repr_html_(self) -> str:
         """Return the same for notebooks."""
-        parts = [f"<p><strong>{escape(alarm)}</strong></p>" for alarm in self._alarms()]
+        parts = [f"<p><strong>{escape(alarm)}</strong></p>" for alarm in self.caveats]
         parts.append(_html_table([], self._facts()))
         if self.releases:
             head, *rows = self._rows()
@@ -227,14 +284,6 @@ class PrivacyReport:
             items = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
             parts.append(f"<ul>{items}</ul>")
         return f'<div style="padding: 0 1em">Privacy report{"".join(parts)}</div>'
-
-    def _alarms(self) -> list[str]:
-        alarms = []
-        if self.void_reason is not None:
-            alarms.append(f"VOID, the guarantee below does not hold: {self.void_reason}")
-        if math.isinf(self.total.mu):
-            alarms.append("NOT PRIVATE: mu is infinite, so nothing is promised.")
-        return alarms
 
     def _facts(self) -> list[tuple[str, ...]]:
         facts: list[tuple[str, ...]] = [("guarantee", str(self.guarantee))]
@@ -259,6 +308,7 @@ class PrivacyReport:
                     f"{release.sensitivity:.4g}",
                     f"{release.noise_scale:.4g}",
                     release.mechanism,
+                    noise_kind(release),
                 )
                 for release in self.releases
             ),

@@ -9,7 +9,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from skdpfrechet import DPMDM, DPFrechetMean, DPFrechetVariance, DPPrincipalGeodesics, _kernels
-from skdpfrechet.estimators._noise import FLOAT_NOTE, SECURE_NOTE
 from skdpfrechet.manifolds import SPDAffineInvariant
 from skdpfrechet.privacy import GDP, PrivacyBudgetError, PrivacyLedger
 from tests.estimators.conftest import Case
@@ -90,7 +89,7 @@ def test_float_safe_noise_is_exact_over_blocks():
     for estimator_class in ESTIMATORS:
         estimator = estimator_class(radius=2.0, noise="secure", random_state=0)
         with_memory = numbers(estimator.fit(PLANE.round(2)))
-        assert SECURE_NOTE in estimator.privacy_.notes
+        assert all(release.float_safe for release in estimator.privacy_.releases)
         for chunks in (1, 7, 40):
             X = da.from_array(PLANE.round(2), chunks=(chunks, 1))
             for a, b in zip(with_memory, numbers(estimator.fit(X)), strict=True):
@@ -99,7 +98,8 @@ def test_float_safe_noise_is_exact_over_blocks():
 
 def test_float_noise_is_said_to_be_such():
     X = chunked(PLANE)
-    assert FLOAT_NOTE in DPFrechetMean(radius=2.0, noise="float").fit(X).privacy_.notes
+    report = DPFrechetMean(radius=2.0, noise="float").fit(X).privacy_
+    assert report.caveats[0].startswith("FLOAT NOISE in mean, second moment:")
 
 
 def test_the_tolerance_finer_than_the_kernels_is_left_to_the_reference():

@@ -27,8 +27,9 @@ from skdpfrechet.datasets import load_muse_eeg, load_pneumonia_descriptors
 from skdpfrechet.estimators import _private_mean
 from skdpfrechet.estimators._mdm import ParallelReport
 from skdpfrechet.manifolds import Hyperbolic, SPDAffineInvariant, SPDLogEuclidean, Sphere
-from skdpfrechet.mechanisms import RiemannianGaussian, WrappedGaussian
+from skdpfrechet.mechanisms import ProjectedGaussian, RiemannianGaussian, WrappedGaussian
 from skdpfrechet.privacy import Release
+from skdpfrechet.sensitivity import sphere_chord
 
 with pytest.MonkeyPatch.context() as patch:
     # Where array-api-compat is installed, scikit-learn 1.6 wants this to import its test tools.
@@ -273,7 +274,9 @@ def test_a_class_of_one_record_is_fine(problem):
     mdm.fit(X, y)
     assert list(mdm.classes_) == ["a", "b", "c", "lonely"]
     assert mdm.manifold_.contains(mdm.means_).all()
-    assert mdm.privacy_.releases[-1].sensitivity == pytest.approx(1.4, rel=1e-2)  # 2 r
+    row = mdm.privacy_.releases[-1]
+    limit = sphere_chord(1.4) if row.mechanism == "projected-gaussian" else 1.4  # 2 r
+    assert row.sensitivity == pytest.approx(limit, rel=1e-2)
 
 
 def test_wrong_sizes_at_predict(problem):
@@ -345,7 +348,8 @@ def blind_mechanisms(monkeypatch):
         "release",
         lambda self, c, rng: np.broadcast_to(self.foot, np.shape(c)).copy(),
     )
-    monkeypatch.setattr(RiemannianGaussian, "release", lambda self, c, rng: NORTH.copy())
+    for kind in (RiemannianGaussian, ProjectedGaussian):
+        monkeypatch.setattr(kind, "release", lambda self, c, rng: NORTH.copy())
 
 
 @pytest.mark.usefixtures("blind_mechanisms")

@@ -7,12 +7,12 @@ from math import frexp, inf, ldexp, sqrt
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.stats import kstest
+from scipy.stats import chi2, kstest
 
 from skdpfrechet import DPMDM, DPFrechetMean, DPFrechetVariance, DPPrincipalGeodesics
 from skdpfrechet.estimators import _noise
-from skdpfrechet.estimators._noise import FLOAT_NOTE, SECURE_NOTE
-from skdpfrechet.mechanisms import _grid
+from skdpfrechet.manifolds import Sphere
+from skdpfrechet.mechanisms import ProjectedGaussian, _grid
 from skdpfrechet.mechanisms._rounded_gaussian import rounded_gaussian
 
 pytest.importorskip("flint")
@@ -52,8 +52,13 @@ def fit(kind, case, **more):
     return kind(manifold, **{**parameters, **more}).fit(X)
 
 
-def notes(estimator):
-    return [note for note in estimator.privacy_.notes if note in (SECURE_NOTE, FLOAT_NOTE)]
+def exact(estimator):
+    """Whether all noise is exact; what the report says must agree."""
+    report = estimator.privacy_
+    (kind,) = {release.float_safe for release in report.releases}
+    assert report.is_private == kind
+    assert len(report.caveats) == (not kind)
+    return kind
 
 
 # --- what the parameter means ---------------------------------------------------------------------
@@ -62,45 +67,86 @@ def notes(estimator):
 @pytest.mark.parametrize("kind", ESTIMATORS)
 @pytest.mark.parametrize("case", SAFE, ids=lambda case: case[0])
 def test_auto_is_secure_where_it_can_be(kind, case):
-    assert notes(fit(kind, case)) == [SECURE_NOTE]
-    assert notes(fit(kind, case, noise="secure")) == [SECURE_NOTE]
-    assert notes(fit(kind, case, noise="float")) == [FLOAT_NOTE]
+    assert exact(fit(kind, case))
+    assert exact(fit(kind, case, noise="secure"))
+    assert not exact(fit(kind, case, noise="float"))
 
 
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_auto_is_float_without_the_extra(kind, monkeypatch):
     monkeypatch.setattr(_noise, "has_flint", lambda: False)
-    assert notes(fit(kind, SPD)) == [FLOAT_NOTE]
+    assert not exact(fit(kind, SPD))
     with pytest.raises(ImportError, match=r"skdpfrechet\[secure\]"):
         fit(kind, SPD, noise="secure")
 
 
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_spheres(kind):
-    auto = {**PROJECTED[2], "mechanism": "auto"}
-    plain = kind("sphere", **auto).fit(SPHERE)
-    assert notes(plain) == [FLOAT_NOTE]
+    """The projected Gaussian wherever its noise is exact, the Riemannian one where it is not."""
+    case = ("sphere", SPHERE, {"radius": 0.7, "center": [0, 0, 1]})
+    for parameters in ({}, {"noise": "secure"}):
+        safe = fit(kind, case, **parameters)
+        assert exact(safe)
+        assert safe.privacy_.releases[0].mechanism == "projected-gaussian"
+    for parameters in (
+        {"noise": "float"},
+        {"calibration": "paper"},
+        {"mechanism": "riemannian-gaussian"},
+    ):
+        plain = fit(kind, case, **parameters)
+        assert not exact(plain)
+        assert plain.privacy_.releases[0].mechanism == "riemannian-gaussian"
+    assert fit(kind, case, mu=inf).privacy_.releases[0].mechanism == "riemannian-gaussian"
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_spheres_without_the_extra(kind, monkeypatch):
+    monkeypatch.setattr(_noise, "has_flint", lambda: False)
+    case = ("sphere", SPHERE, {"radius": 1.0, "center": [0, 0, 1]})
+    plain = fit(kind, case)
+    assert not exact(plain)
     assert plain.privacy_.releases[0].mechanism == "riemannian-gaussian"
-    secure = kind("sphere", **auto, noise="secure").fit(SPHERE)
-    assert notes(secure) == [SECURE_NOTE]
-    assert secure.privacy_.releases[0].mechanism == "projected-gaussian"
+    with pytest.raises(ImportError, match=r"skdpfrechet\[secure\]"):
+        fit(kind, case, noise="secure")
+
+
+@pytest.mark.parametrize("level", [0.9, 0.95])
+@pytest.mark.parametrize("radius", [0.3, 1.2])
+def test_the_region_of_a_sphere_is_as_wide_as_its_noise(level, radius):
+    """The tails of a projected normal law are longer than normal ones."""
+    X = np.tile([0.0, 0.0, 1.0], (4, 1))
+    parameters = {"radius": radius, "center": [0, 0, 1], "mu": 1.0, "confidence_level": level}
+    mean = DPFrechetMean("sphere", **parameters).fit(X)
+    sigma = mean.release_.scale
+    wider = mean._inference.noise_scale / sigma
+    assert 1 <= wider < 1.3
+    draws = ProjectedGaussian(Sphere(2), sigma).simulate(X[0], 100_000, np.random.default_rng(1))
+    angle = np.arccos(draws[:, 2])
+    within = (angle <= wider * sigma * sqrt(chi2.ppf(level, 2))).mean()
+    # 5.5 standard errors of a share of 100,000: false alarm 2e-8 a side.
+    assert within > level - 5.5 * sqrt(level * (1 - level) / 100_000)
 
 
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_no_privacy_needs_no_noise(kind):
     secure, plain = (fit(kind, SPD, mu=inf, noise=noise) for noise in ("secure", "float"))
-    assert notes(secure) == []
+    assert not any(report.privacy_.is_private for report in (secure, plain))
     assert_array_equal(secure.mean_, plain.mean_)
 
 
 def test_paper_is_float():
-    assert notes(fit(DPFrechetMean, SPD, calibration="paper")) == [FLOAT_NOTE]
+    assert not exact(fit(DPFrechetMean, SPD, calibration="paper"))
 
 
 def test_a_reused_mean_does_not_matter_to_the_noise_of_the_variance():
-    mean = DPFrechetMean("sphere", radius=1.0, center=[0, 0, 1], confidence_level=None).fit(SPHERE)
-    variance = DPFrechetVariance("sphere", radius=1.0, center=[0, 0, 1], mean=mean.release_)
-    assert notes(variance.fit(SPHERE)) == [SECURE_NOTE]
+    """It matters to the report: both are published."""
+    public = {"radius": 1.0, "center": [0, 0, 1]}
+    for noise in ("secure", "float"):
+        mean = DPFrechetMean("sphere", **public, confidence_level=None, noise=noise).fit(SPHERE)
+        variance = DPFrechetVariance("sphere", **public, mean=mean.release_).fit(SPHERE)
+        assert [row.float_safe for row in variance.privacy_.releases] == [True]
+        assert variance.privacy_.is_private == (noise == "secure")
+        assert ("the reused release" in str(variance.privacy_)) == (noise == "float")
 
 
 @pytest.mark.parametrize("kind", ESTIMATORS)
@@ -127,9 +173,9 @@ def test_errors(kind, parameters, message):
 
 def test_estimators_built_on_the_mean_pass_it_on():
     y = np.arange(60) % 2
-    for noise, note in [("secure", SECURE_NOTE), ("float", FLOAT_NOTE)]:
-        assert notes(DPPrincipalGeodesics("spd", radius=1.5, noise=noise).fit(MATRICES)) == [note]
-        assert notes(DPMDM("spd", radius=1.5, noise=noise).fit(MATRICES, y)) == [note]
+    for noise, kind in [("secure", True), ("float", False)]:
+        assert exact(DPPrincipalGeodesics("spd", radius=1.5, noise=noise).fit(MATRICES)) == kind
+        assert exact(DPMDM("spd", radius=1.5, noise=noise).fit(MATRICES, y)) == kind
 
 
 # --- what it costs --------------------------------------------------------------------------------

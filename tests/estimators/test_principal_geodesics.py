@@ -22,7 +22,12 @@ from skdpfrechet import DPFrechetMean, DPPrincipalGeodesics
 from skdpfrechet.datasets import load_muse_eeg, load_pneumonia_descriptors
 from skdpfrechet.estimators._principal_geodesics import repair_variances
 from skdpfrechet.manifolds import Hyperbolic, SPDAffineInvariant, SPDLogCholesky, Sphere
-from skdpfrechet.mechanisms import RiemannianGaussian, SymmetricGaussian, WrappedGaussian
+from skdpfrechet.mechanisms import (
+    ProjectedGaussian,
+    RiemannianGaussian,
+    SymmetricGaussian,
+    WrappedGaussian,
+)
 
 with pytest.MonkeyPatch.context() as patch:
     # Where array-api-compat is installed, scikit-learn 1.6 wants this to import its test tools.
@@ -310,7 +315,8 @@ def test_the_state_depends_on_the_records_through_mechanisms_only(problem, monke
         "release",
         lambda self, c, rng: np.broadcast_to(self.foot, np.shape(c)).copy(),
     )
-    monkeypatch.setattr(RiemannianGaussian, "release", lambda self, c, rng: NORTH.copy())
+    for kind in (RiemannianGaussian, ProjectedGaussian):
+        monkeypatch.setattr(kind, "release", lambda self, c, rng: NORTH.copy())
     monkeypatch.setattr(
         SymmetricGaussian, "release", lambda self, c, rng: np.diag([3.0, 2.0, 1.0]) + 0 * c
     )

@@ -29,6 +29,7 @@ def make(space, *, moment, moment_scale=0.0, scale=0.0, n=100, bootstrap=True, p
         "reach": 2.0,
         "radius": 2.0,
         "confidence_level": 0.95,
+        "noise_scale": scale,
         "in_chart": False,
         "bootstrap": bootstrap,
     }

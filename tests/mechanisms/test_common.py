@@ -5,16 +5,17 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import FrozenInstanceError, dataclass, fields
-from math import gamma, inf, nan, pi, sqrt
+from dataclasses import FrozenInstanceError, dataclass, fields, replace
+from math import gamma, inf, lgamma, log, nan, pi, sqrt
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import gammainc
 
-from skdpfrechet._numerics import unvecd
+from skdpfrechet._numerics import unvecd, vecd
 from skdpfrechet.manifolds import (
     Euclidean,
     Hyperbolic,
@@ -26,12 +27,14 @@ from skdpfrechet.manifolds import (
 )
 from skdpfrechet.mechanisms import (
     Gaussian,
+    Grid,
     Mechanism,
     ProjectedGaussian,
     RiemannianGaussian,
     RiemannianLaplace,
     SymmetricGaussian,
     WrappedGaussian,
+    _riemannian_gaussian,
 )
 from skdpfrechet.privacy import GDP, ApproxDP, PureDP
 from skdpfrechet.sensitivity import sphere_chord
@@ -212,6 +215,136 @@ def test_density_broadcasts(case):
             alone = mechanism.log_density(centers[i], x[j])
             assert alone.shape == ()
             assert_allclose(alone, together[i, j], rtol=1e-10)
+
+
+# --- the law of the draws ----------------------------------------------------------------------
+
+DRAWS = 50_000
+# Standard errors. 26 cases and 11 float-safe forms at two scales are compared in 10 numbers each,
+# 740 in all; a normal variable exceeds 6.2 either way with probability 6e-10, so the false alarm of
+# all together is below 5e-7.
+LIMIT = 6.2
+
+
+def proposal(space, theta, count, rng):
+    """Coordinates of flat Laplace noise, within the injectivity radius, and their log density."""
+    dim, reach = space.dim, space.injectivity_radius
+    s = np.empty(0)
+    while len(s) < count:
+        more = theta * rng.gamma(dim, size=2 * count)
+        s = np.append(s, more[more < reach])[:count]
+    direction = rng.standard_normal((count, dim))
+    direction /= np.linalg.norm(direction, axis=-1, keepdims=True)
+    area = log(2) + dim / 2 * log(pi) - lgamma(dim / 2)
+    within = 1.0 if reach == inf else gammainc(dim, reach / theta)
+    log_density = -s / theta - lgamma(dim) - dim * log(theta) - area - log(within)
+    return s[:, None] * direction, log_density
+
+
+def events(c, typical):
+    """Ten events that a draw with coordinates `c` at the private value may belong to."""
+    s = np.linalg.norm(c, axis=-1)
+    first, last = c[:, 0], c[:, -1]
+    return np.stack(
+        [
+            *(s < factor * typical for factor in (0.3, 0.6, 0.8, 1.0, 1.2, 1.6)),
+            *(first < 0, last < -0.5 * typical / np.sqrt(c.shape[-1]), first * last > 0),
+            np.ones(len(c), dtype=bool),  # the density integrates to one
+        ],
+        axis=-1,
+    ).astype(float)
+
+
+def typical_distance(case, sigma):
+    """Return about how far draws are from the private value."""
+    space = case.space
+    if isinstance(space, Sphere):
+        s = np.linspace(0.0, pi, 2001)[1:-1]
+        tail = -s / sigma if case.promise is PureDP else -((s / sigma) ** 2) / 2
+        return np.average(s, weights=np.exp(tail) * np.sin(s) ** (space.dim - 1))
+    if case.promise is PureDP:
+        return space.dim / (1 / sigma - 1 / case.limit)
+    return sigma * sqrt(space.dim)
+
+
+def gap(case, mechanism, sigma, seed):
+    """Return by how many standard errors draws differ from the density, in the worst of the events.
+
+    The probability of an event under the density is found by importance sampling: draws of another
+    law, known by a formula of its own, are weighted by the density.
+    """
+    space, center = case.space, case.centers()
+    rng = np.random.default_rng(seed)
+    matrices = case.kind is SymmetricGaussian
+    typical = typical_distance(case, sigma)
+    theta = 1.3 * typical / space.dim
+    c, log_q = proposal(space, theta, DRAWS, rng)
+    if matrices:
+        x, log_volume = center + unvecd(c), 0.0
+    else:
+        v = space.from_coords(center, c)
+        x, log_volume = space.exp(center, v), space.log_volume_density(center, v)
+    weights = np.exp(mechanism.log_density(center, x) + log_volume - log_q)
+    assert weights.max() < 60  # else the standard errors below could not be trusted
+    expected = weights[:, None] * events(c, typical)
+    draws = mechanism.simulate(center, DRAWS, rng)
+    seen = events(vecd(draws - center) if matrices else space.log_coords(center, draws), typical)
+    error = np.sqrt((expected.var(axis=0) + seen.var(axis=0)) / DRAWS)
+    return float((np.abs(expected.mean(axis=0) - seen.mean(axis=0)) / error).max())
+
+
+def some_scales(case):
+    if case.limit < inf:
+        return [0.2 * case.limit, 0.4 * case.limit]
+    return [0.7, 1.5] if isinstance(case.space, Sphere) else [0.2, 0.7]
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_draws_follow_the_density(case, which):
+    sigma = some_scales(case)[which]
+    assert gap(case, case.make(sigma), sigma, 20260518 + which) < LIMIT
+
+
+GRID_ENTRIES = {Gaussian: 0, WrappedGaussian: 0, ProjectedGaussian: 1}
+ON_GRIDS = [case for case in CASES if case.kind in (*GRID_ENTRIES, SymmetricGaussian)]
+
+
+@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("case", ON_GRIDS, ids=repr)
+def test_float_safe_draws_follow_the_density(case, which):
+    pytest.importorskip("flint")
+    sigma = some_scales(case)[which]
+    matrices = case.kind is SymmetricGaussian
+    entries = 4 if matrices else case.space.dim + GRID_ENTRIES[case.kind]
+    mechanism = replace(case.make(sigma), grid=Grid(2.0**-22, entries))
+    assert gap(case, mechanism, sigma, 20260520 + which) < LIMIT
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3, 10])
+def test_a_sampler_of_another_law_is_found(dim, monkeypatch):
+    """Flat noise carried by exp, for which the theorem is false. On the circle it only winds."""
+
+    def flat(dim, sigma, count, rng):
+        return sigma * np.linalg.norm(rng.standard_normal((count, dim)), axis=-1)
+
+    monkeypatch.setattr(_riemannian_gaussian, "sample_sphere_radius", flat)
+    space = Sphere(dim)
+    case = Case(RiemannianGaussian, space, (space,))
+    found = [gap(case, case.make(sigma), sigma, 20260518) for sigma in some_scales(case)]
+    assert max(found) > LIMIT
+
+
+@pytest.mark.parametrize("case", CASES, ids=repr)
+def test_noise_of_another_scale_is_found(case):
+    """Six per cent more of it, in every mechanism."""
+    sigma = min(some_scales(case)[0], 0.2)
+    wrong = replace(case.make(sigma), **{case.name: 1.06 * sigma})
+
+    class Mixed:
+        log_density = staticmethod(case.make(sigma).log_density)
+        simulate = staticmethod(wrong.simulate)
+
+    assert gap(case, Mixed, sigma, 20260518) > LIMIT
 
 
 # --- guarantees --------------------------------------------------------------------------------

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from skdpfrechet.privacy import GDP, PrivacyReport, PureDP, Release, compose
 
 ROWS = (
-    Release("mean", 0.8, 0.02, 0.025, "wrapped-gaussian"),
-    Release("second moment", 0.6, 0.03, 0.05, "gaussian"),
+    Release("mean", 0.8, 0.02, 0.025, "wrapped-gaussian", float_safe=True),
+    Release("second moment", 0.6, 0.03, 0.05, "gaussian", float_safe=True),
 )
+MIXED = (ROWS[0], Release("second moment", 0.6, 0.03, 0.05, "gaussian"))
 EXACT = (Release("mean", math.inf, 0.02, 0.0, "none"),)
 
 
@@ -24,9 +25,9 @@ epsilon         4.378 at delta = 1e-05
 unit            record
 neighbours      replace-one
 
-statistic      mu   share of mu²  sensitivity  noise scale  mechanism
-mean           0.8  64.0 %        0.02         0.025        wrapped-gaussian
-second moment  0.6  36.0 %        0.03         0.05         gaussian
+statistic      mu   share of mu²  sensitivity  noise scale  mechanism         noise
+mean           0.8  64.0 %        0.02         0.025        wrapped-gaussian  exact
+second moment  0.6  36.0 %        0.03         0.05         gaussian          exact
 
 - The centre is public."""
     assert str(report) == expected
@@ -67,9 +68,59 @@ def test_infinite_mu_is_not_private(report):
     assert "inf at delta" in str(report)
 
 
-def test_finite_mu_is_private():
-    assert PrivacyReport(GDP(0.0), ()).is_private
-    assert PrivacyReport(GDP(1.0), ROWS, reused=GDP(2.0)).is_private
+def test_finite_mu_with_exact_noise_is_private():
+    for report in (
+        PrivacyReport(GDP(0.0), ()),
+        PrivacyReport(GDP(1.0), ROWS),
+        PrivacyReport(GDP(1.0), ROWS, reused=GDP(2.0), reused_float_safe=True),
+    ):
+        assert report.is_private
+        assert report.caveats == ()
+
+
+@pytest.mark.parametrize(
+    ("rows", "reused", "what"),
+    [
+        (MIXED, None, "second moment"),
+        (ROWS, GDP(2.0), "the reused release"),
+        (MIXED, GDP(2.0), "second moment, the reused release"),
+    ],
+)
+def test_float_noise_is_not_called_private(rows, reused, what):
+    """Each statistic says what its noise is, and the report says what is missing."""
+    report = PrivacyReport(GDP(1.0), rows, reused=reused)
+    assert not report.is_private
+    (caveat,) = report.caveats
+    assert caveat.startswith(f"FLOAT NOISE in {what}: ")
+    assert "last bits" in caveat
+    assert "'secure'" in caveat
+    assert str(report).splitlines()[0] == caveat
+    assert html.escape(caveat) in report._repr_html_()
+    assert report.to_dict()["caveats"] == [caveat]
+    private = [row["is_private"] for row in report.to_dict()["releases"]]
+    assert private == [row.is_private for row in rows] == [row.float_safe for row in rows]
+
+
+@given(
+    st.booleans(),
+    st.sampled_from([0.5, math.inf]),
+    st.lists(st.booleans(), max_size=3),
+    st.sampled_from([None, 0.5, math.inf]),
+    st.booleans(),
+)
+def test_private_is_what_has_no_caveat(void, mu, safe, reused, reused_safe):
+    rows = [Release("mean", mu, 0.1, 0.1, "gaussian", float_safe=exact) for exact in safe or [True]]
+    report = PrivacyReport(
+        compose(*(GDP(row.mu) for row in rows)),
+        rows,
+        void_reason="a seed" if void else None,
+        reused=None if reused is None else GDP(reused),
+        reused_float_safe=reused_safe,
+    )
+    assert report.is_private == (report.caveats == ())
+    everything = all(row.is_private for row in rows) and not void
+    fine = reused is None or (reused < math.inf and reused_safe)
+    assert report.is_private == (everything and fine)
 
 
 def test_shares_need_a_finite_positive_budget():
@@ -87,6 +138,8 @@ def test_to_dict_is_strict_json():
         "sensitivity": 0.03,
         "noise_scale": 0.05,
         "mechanism": "gaussian",
+        "float_safe": True,
+        "is_private": True,
     }
     del content["releases"]
     assert content == {
@@ -94,7 +147,9 @@ def test_to_dict_is_strict_json():
         "reused_mu": "inf",
         "total_mu": "inf",
         "rho": "inf",
+        "reused_float_safe": False,
         "is_private": False,
+        "caveats": ["NOT PRIVATE: mu is infinite, so nothing is promised."],
         "void_reason": None,
         "unit": "person",
         "neighbouring": "replace-one",

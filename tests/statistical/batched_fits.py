@@ -70,7 +70,7 @@ class Samples:
         """Return the mechanism and the released means for the budget `mu` of one query."""
         paper = calibration == "paper"
         scale = sensitivity.computed_mean(self.local.model, self.radius, self.n, paper=paper)
-        name = resolve_mechanism("auto", self.manifold, noise="float")
+        name = resolve_mechanism("auto", self.manifold, exact=False)
         mechanism = calibrate(name, self.local.model, self.local.origin, scale, GDP(mu))
         return mechanism, mechanism.release(
             self.exact_mean if mu == inf else self.certified_mean, rng

@@ -817,9 +817,12 @@ def _check_account(case: Case, fitted: Any) -> Iterator[str]:
         ):
             yield "account: less than the sensitivity of the mean of a flat space"
     wanted = "group" if case.groups is not None else "record"
-    private = fitted.random_state is None and fitted.mu < inf
+    sound = fitted.random_state is None and fitted.mu < inf
+    private = sound and all(row.float_safe for row in report.releases)
     if report.unit != wanted or report.is_private != private:
-        yield "account: wrong unit, or a seeded fit that calls itself private"
+        yield "account: wrong unit, or a fit that wrongly calls itself private"
+    if (report.void_reason is None and report.total.mu < inf) != sound:
+        yield "account: a seeded fit that is not void"
 
 
 def check_use(case: Case, fitted: Any, X: Any) -> Iterator[str]:
