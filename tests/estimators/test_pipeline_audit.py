@@ -744,3 +744,20 @@ def test_a_fitted_pipeline_gets_the_verdict_of_an_unfitted_one():
 def test_not_an_estimator(thing):
     with pytest.raises(TypeError, match="pipe must be an estimator"):
         audit_pipeline(thing)
+
+
+@pytest.mark.parametrize(
+    ("step", "exact"),
+    [
+        (DPFrechetMean("spd", radius=1.0), True),
+        (DPFrechetMean("sphere", radius=1.0), True),
+        (DPFrechetMean("sphere", radius=1.0, mechanism="riemannian-gaussian"), False),
+        (DPFrechetMean("sphere", radius=1.0, calibration="paper"), False),
+        (DPMDM("spd", radius=1.0, noise="float"), False),
+    ],
+)
+def test_float_noise_is_said_to_be_such(step, exact):
+    pytest.importorskip("flint")
+    (found,) = audit_pipeline(make_pipeline(step)).steps
+    assert found.verdict == "private"
+    assert ("last bits are outside the guarantee" in found.reason) != exact
