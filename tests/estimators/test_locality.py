@@ -48,7 +48,7 @@ class Case:
     def __init__(self, space, center, radius, records, extremes):
         self.space, self.radius, self.records, self.extremes = space, radius, records, extremes
         self.center = center
-        self.ball = _localize(space, center, radius)
+        self.ball = _localize(space, center, radius, N, mu=np.inf)
 
     def bases(self):
         """Points of the model at which records are looked at: the centre, one in the ball, beyond.
@@ -66,7 +66,7 @@ def spd_case(space_class, p, kind, radius):
         "identity": np.eye(p),
         "scale": 3.0 * np.eye(p),
         "matrix": matrices(rng, 1, p, 1.5)[0],
-        "bad": symmetric(np.diag(np.geomspace(1e-5, 1e5, p))),
+        "bad": symmetric(np.diag(np.geomspace(1e-3, 1e3, p))),
     }[kind]
     root = np.linalg.cholesky(center)
     white = matrices(rng, N, p, 0.6 * radius)
@@ -189,11 +189,15 @@ CASES = {
 }
 
 
-@pytest.fixture(params=CASES)
-def case(request):
-    make, *arguments = CASES[request.param]
+def make_case(name):
+    make, *arguments = CASES[name]
     with np.errstate(all="ignore"):
         return make(*arguments)
+
+
+@pytest.fixture(params=CASES)
+def case(request):
+    return make_case(request.param)
 
 
 @pytest.fixture(params=["numba", "numpy"])
@@ -325,3 +329,58 @@ def test_groups_do_not_touch_each_other(case, backend):
         Y = np.concatenate([X[~mine], group])
         labels = np.concatenate([codes[~mine], np.full(len(group), 4)])
         assert_array_equal(sample_of(case, Y, labels).points[others], expected[others])
+
+
+@pytest.mark.parametrize("n", [64, pytest.param(1_000_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["spd 2 matrix", "spd 3 scale", "sphere 2 1.5"])
+def test_many_records_are_as_local_as_few(name, n):
+    if not _kernels.compiled():
+        pytest.skip("numpy is slow, and has no blocks of records")
+    case = make_case(name)
+    model, base = case.ball.local.model, case.bases()[1]
+    X = np.resize(case.records, (n, *case.space.point_shape))
+
+    def statistics(X):
+        sample = sample_of(case, X)
+        coordinates = sample.coordinates(base, np.zeros(model.dim), 3.0)
+        return [sample.points, coordinates, sample.squared_distances(base)]
+
+    expected = statistics(X)
+    for extreme in ("wide", "nearly singular", "antipode of the base", "far", "nan"):
+        if extreme in case.extremes:
+            Y = X.copy()
+            Y[n // 2] = case.extremes[extreme]
+            for found, before in zip(statistics(Y), expected, strict=True):
+                different = (found != before).reshape(n, -1).any(axis=1)
+                assert_array_equal(np.flatnonzero(different), [n // 2])
+
+
+@pytest.mark.parametrize("name", ["spd 2 scale", "spd 3 scale"])
+def test_no_record_flips_on_the_grid_of_exact_sums(name):
+    """A search for records whose rounded squared distance a nearly singular record could change.
+
+    They are moved to within one rounding of a midpoint between multiples of the step, where any
+    other arithmetic rounds some of them the other way. The search finds nothing: that is a pass.
+    """
+    case = make_case(name)
+    model, base, step = case.ball.local.model, case.bases()[1], 2.0**-14
+    rng = np.random.default_rng(5)
+    root = np.linalg.cholesky(case.center)
+    direction = rng.standard_normal((400, model.dim))
+    direction /= np.linalg.norm(direction, axis=1, keepdims=True)
+    length = case.radius * rng.uniform(0.9, 0.99, 400)
+
+    def squares(length, extra=()):
+        white = model.exp_coords(model.origin, direction * length[:, None])
+        X = symmetric(root @ white @ root.T)
+        sample = sample_of(case, np.concatenate([X, *extra]))
+        return sample.squared_distances(base)[:400]
+
+    for _ in range(8):  # Newton's method towards the nearest midpoint
+        found, slope = squares(length), (squares(length + 1e-6) - squares(length - 1e-6)) / 2e-6
+        length = length + ((np.floor(found / step) + 0.5) * step - found) / slope
+    gap = np.abs(found / step - np.floor(found / step) - 0.5)
+    assert np.median(gap) < 1e-8
+    alone = np.rint(squares(length) / step)
+    for extreme in ("nearly singular", "wide", "tiny", "nan"):
+        assert_array_equal(np.rint(squares(length, [case.extremes[extreme][None]]) / step), alone)

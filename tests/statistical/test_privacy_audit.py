@@ -12,6 +12,7 @@ from skdpfrechet import GDP, DPFrechetMean, DPFrechetVariance
 from skdpfrechet.estimators import _private_mean, _variance
 from skdpfrechet.inference import MeanRelease
 from skdpfrechet.manifolds import Euclidean
+from tests.statistical.neighbour_replay import DESIGNS, estimators
 from tests.statistical.privacy_audit import Case, attack, cases, lower_bound, mean_case
 
 RUNS = 400
@@ -79,3 +80,23 @@ def test_catches_a_ball_centred_at_the_data():
 def test_catches_reused_noise():
     case = mean_case("seeded", PLANE, 1.0, confidence_level=None, random_state=0)
     assert exceeds(case)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", ["float", "secure"])
+def test_one_nearly_singular_record_among_equal_ones(noise):
+    """The variance around an earlier mean, 500 fits on either data set, 200,000 records.
+
+    Before squared distances were local, the fits were told apart without an error. The exact value
+    of the attained μ is known here (`neighbour_replay`): it is below the promise.
+    """
+    pytest.importorskip("numba")
+    if noise == "secure":
+        pytest.importorskip("flint")
+    parameters, crowd, extremes = DESIGNS["SPD(2), centre 3 I"]()
+    X = np.repeat(crowd[None], 200_000, axis=0)
+    neighbour = X.copy()
+    neighbour[-1] = extremes["nearly singular"]
+    model = estimators(parameters)["variance around an earlier mean"](noise)
+    case = Case("crowd", model, (X, neighbour), lambda fit: fit.variance_, tight=False)
+    assert attack(case, 500, confidence=CONFIDENCE) <= case.mu
