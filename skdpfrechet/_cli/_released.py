@@ -10,7 +10,7 @@ from skdpfrechet._numerics import Array
 from skdpfrechet.inference import ConfidenceInterval, ConfidenceRegion
 from skdpfrechet.privacy import PrivacyReport
 
-SCHEMA = "skdpfrechet-release/1"
+SCHEMA = "skdpfrechet-release/2"
 SHOWN_DELTA = 1e-5
 
 
@@ -58,7 +58,7 @@ class Released:
             "date": self.date,
             "manifold": region["manifold"],
             "n": self.n,
-            "unit": self.privacy.unit,
+            "unit": self.privacy.unit.to_dict(),
             "mu": self.mu,
             "epsilon": {"epsilon": _json_number(self.epsilon), "delta": SHOWN_DELTA},
             "confidence_level": region["confidence_level"],

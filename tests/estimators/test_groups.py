@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from skdpfrechet import DPMDM, DPFrechetMean, DPFrechetVariance, DPPrincipalGeodesics, sensitivity
 from skdpfrechet.estimators._groups import check_groups, group_means
 from skdpfrechet.manifolds import Euclidean, Hyperbolic, SPDAffineInvariant, Sphere
+from skdpfrechet.privacy import Group, Record, SameClass
 from tests.estimators.test_firewall import assert_same_state, blind_mechanisms  # noqa: F401
 
 ESTIMATORS = [DPFrechetMean, DPFrechetVariance, DPPrincipalGeodesics]
@@ -42,7 +43,7 @@ def test_groups_of_one_record_change_nothing_but_the_unit(estimator, rng):
     grouped = estimator("spd", radius=2.0, random_state=0).fit(X, groups=np.arange(12))
     assert_array_equal(grouped.mean_, plain.mean_)
     assert grouped.privacy_.releases == plain.privacy_.releases
-    assert (plain.privacy_.unit, grouped.privacy_.unit) == ("record", "group")
+    assert (plain.privacy_.unit, grouped.privacy_.unit) == (Record(), Group("group"))
 
 
 def test_exact_mean_is_the_mean_of_the_group_means(rng):
@@ -145,7 +146,7 @@ def test_groups_flow_through_a_pipeline(rng):
         mean = DPFrechetMean("spd", radius=3.0).set_fit_request(groups=True)
         pipeline = make_pipeline(Covariances("oas"), mean).fit(epochs, groups=groups)
     assert pipeline[-1].n_samples_ == 8
-    assert pipeline[-1].privacy_.unit == "group"
+    assert pipeline[-1].privacy_.unit == Group("group")
 
 
 def test_classes_share_the_budget_of_a_person(rng):
@@ -155,7 +156,7 @@ def test_classes_share_the_budget_of_a_person(rng):
     assert fit.n_samples_ == 10
     assert_allclose([row.mu for row in fit.privacy_.releases], 1 / np.sqrt(3))
     assert fit.privacy_.guarantee.mu == 1.0
-    assert fit.privacy_.unit == "group"
+    assert fit.privacy_.unit == SameClass(Group("group"))
     expected = sensitivity.frechet_mean(SPDAffineInvariant(2), 1.5, 10)
     for row in fit.privacy_.releases:
         assert_allclose(row.sensitivity, expected, rtol=1e-3)
@@ -171,13 +172,13 @@ def test_a_mean_of_records_is_not_reused_for_groups(rng):
     X, groups = spd(rng, 12), np.arange(12) // 3
     records = DPFrechetMean("spd", radius=1.0).fit(X)
     persons = DPFrechetMean("spd", radius=1.0).fit(X, groups=groups)
-    assert persons.release_.unit == "group"
-    with pytest.raises(ValueError, match=r"unit of this fit, a group.*protects a record"):
+    assert persons.release_.unit == Group("group")
+    with pytest.raises(ValueError, match=r"unit of this fit, group .*protects record"):
         DPFrechetVariance("spd", radius=1.0, mean=records.release_).fit(X, groups=groups)
-    with pytest.raises(ValueError, match=r"unit of this fit, a record.*protects a group"):
+    with pytest.raises(ValueError, match=r"unit of this fit, record, .*protects group"):
         DPFrechetVariance("spd", radius=1.0, mean=persons.release_).fit(X)
     fit = DPFrechetVariance("spd", radius=1.0, mean=persons.release_).fit(X, groups=groups)
-    assert fit.privacy_.unit == "group"
+    assert fit.privacy_.unit == Group("group")
 
 
 def test_equal_labels_are_one_group_whatever_their_type(rng):
