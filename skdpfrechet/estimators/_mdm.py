@@ -94,7 +94,8 @@ class DPMDM(ClassifierMixin, _DPEstimator):
         Name of the partition in `groups`, such as ``"person"``, as for `DPFrechetMean`.
     ledger : PrivacyLedger, str or PathLike, default=None
         Where every fit records its `mu` before it reads the value of a record, as for
-        `DPFrechetMean`.
+        `DPFrechetMean`. Its unit must be a `SameClass`: this fit promises nothing to a record whose
+        class changes.
     invalid : {"raise", "replace"}, default="raise"
         What `fit` does with a record that is not finite or not on the manifold: raise, which lies
         outside the guarantee, or put the public centre in its place, as for `DPFrechetMean`.

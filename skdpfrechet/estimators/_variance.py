@@ -96,8 +96,8 @@ class DPFrechetVariance(_DPEstimator):
         Name of the partition in `groups`, such as ``"person"``, as for `DPFrechetMean`.
     ledger : PrivacyLedger, str or PathLike, default=None
         Where every fit records its `mu` before it reads the value of a record, as for
-        `DPFrechetMean`. A reused mean is not recorded again: its own fit
-        paid for it.
+        `DPFrechetMean`. A reused mean is not recorded again: its own fit must have paid for it, in
+        the same data set of the same ledger.
     invalid : {"raise", "replace"}, default="raise"
         What `fit` does with a record that is not finite or not on the manifold: raise, which lies
         outside the guarantee, or put the public centre in its place, as for `DPFrechetMean`.
