@@ -33,11 +33,11 @@ def private_mean(mu=MU):
 # %%
 # One record per person
 # ---------------------
-# Here ``groups`` changes nothing but the report, which now states what is hidden: a group. The
-# number of groups is public, how many records each has is not.
+# Here ``groups`` changes nothing but the report, which now states what is hidden: what ``unit`` says
+# that a group is. The number of persons is public, how many records each has is not.
 
 print(f"{len(eeg.data)} covariances of {len(set(eeg.subject))} persons")
-print(f"\n{private_mean().fit(eeg.data, groups=eeg.subject).privacy_}\n")
+print(f"\n{private_mean().set_params(unit='person').fit(eeg.data, groups=eeg.subject).privacy_}\n")
 
 # %%
 # Several trials per person: a simulation

@@ -41,8 +41,8 @@ print(f"public ball: centre {eeg.center[0, 0]:g} µV² · I, radius {eeg.radius:
 
 start = perf_counter()
 public = {"manifold": "spd", "center": eeg.center, "radius": eeg.radius}
-mean = DPFrechetMean(**public, mu=0.8).fit(eeg.data, groups=eeg.subject)
-variance = DPFrechetVariance(**public, mu=0.6, mean=mean.release_)
+mean = DPFrechetMean(**public, mu=0.8, unit="person").fit(eeg.data, groups=eeg.subject)
+variance = DPFrechetVariance(**public, mu=0.6, mean=mean.release_, unit="person")
 variance.fit(eeg.data, groups=eeg.subject)
 region = mean.confidence_region_
 seconds = perf_counter() - start

@@ -6,6 +6,7 @@ Values quoted in these errors are public parameters, never data.
 from __future__ import annotations
 
 import math
+import unicodedata
 from numbers import Integral, Real
 
 
@@ -59,3 +60,12 @@ def check_positive_integer(name: str, value: object) -> int:
     if number < 1:
         raise ValueError(f"{name} must be at least 1, got {value!r}.")
     return number
+
+
+def check_text(name: str, value: object) -> str:
+    """Return a text that prints on one line, in the form where equal looks are equal."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a string, got {type(value).__name__}.")
+    if not value.strip() or not value.isprintable():
+        raise ValueError(f"{name} must be printable and not empty, got {value!r}.")
+    return unicodedata.normalize("NFC", value)

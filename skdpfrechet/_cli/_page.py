@@ -11,7 +11,9 @@ import numpy as np
 from skdpfrechet._cli._picture import LARGEST_RANGES, draw, entry_ranges, shade
 from skdpfrechet._cli._released import SHOWN_DELTA, Released
 from skdpfrechet._numerics import Array
+from skdpfrechet.privacy import Unit
 from skdpfrechet.privacy._report import noise_kind, round_up
+from skdpfrechet.privacy._units import partition_of
 
 SPACES = {
     "SPDAffineInvariant": "positive definite matrices, affine-invariant distance",
@@ -118,9 +120,8 @@ $rows
 
 def make_page(released: Released) -> str:
     """Return the page of a release."""
-    space, group = released.region.manifold, released.privacy.unit == "group"
-    unit = "person or group" if group else "record"
-    many = "persons or groups" if group else "records"
+    space = released.region.manifold
+    unit, one, many = map(escape, _words(released.privacy.unit))
     low = high = None
     if released.mean.size <= LARGEST_RANGES:
         low, high = entry_ranges(released.region)
@@ -128,7 +129,7 @@ def make_page(released: Released) -> str:
     return PAGE.substitute(
         n=released.n,
         unit=unit,
-        units=unit if released.n == 1 else many,
+        units=one if released.n == 1 else many,
         units_in_general=many,
         date=escape(released.date),
         estimate=_estimate(released.mean, low, high),
@@ -152,6 +153,15 @@ def make_page(released: Released) -> str:
         notes="<br>".join(escape(note) for note in released.privacy.notes),
         version=escape(released.version),
     )
+
+
+def _words(unit: Unit) -> tuple[str, str, str]:
+    """Return what is protected, and what is counted, one and many, whatever a partition is."""
+    partition = partition_of(unit)
+    if partition is None:
+        return "record", "record", "records"
+    which = "" if partition == "group" else f" (one for each {partition})"
+    return f"{partition} with all its records", f"group{which}", f"groups{which}"
 
 
 def _estimate(mean: Array, low: Array | None, high: Array | None) -> str:

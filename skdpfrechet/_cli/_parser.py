@@ -154,10 +154,35 @@ def _add_ledger(commands: argparse._SubParsersAction[_Parser]) -> None:
         metavar="MU",
         help="what all releases of a data set may cost together; it cannot be changed later",
     )
+    _add_unit(create)
+    text = "open a ledger of version 0.1 for good; what was spent keeps counting"
+    upgrade = actions.add_parser("upgrade", help=text, description=text, allow_abbrev=False)
+    upgrade.set_defaults(run=_ledger.upgrade, parser=upgrade)
+    upgrade.add_argument("file", metavar="FILE", help="the ledger")
+    upgrade.add_argument(
+        "--partition",
+        metavar="NAME",
+        help="what a group was in all its fits with groups, such as person; needed if there were "
+        "any",
+    )
+    _add_unit(upgrade)
     text = "print what was spent and what is left"
     show = actions.add_parser("show", help=text, description=text, allow_abbrev=False)
     show.set_defaults(run=_ledger.show, parser=show)
     show.add_argument("file", metavar="FILE", help="the ledger")
+
+
+def _add_unit(parser: _Parser) -> None:
+    parser.add_argument(
+        "--unit",
+        metavar="NAME",
+        help="what the budget is for: record, or what a group is, such as person (default: record)",
+    )
+    parser.add_argument(
+        "--same-class",
+        action="store_true",
+        help="the budget is for those whose class stays, so that classifiers can be recorded",
+    )
 
 
 def _add_ball(group: argparse._ArgumentGroup) -> None:
@@ -197,6 +222,12 @@ def _add_records(group: argparse._ArgumentGroup) -> None:
         "--group-column",
         metavar="NAME",
         help="the same, from the column of this name in a .csv file of records",
+    )
+    group.add_argument(
+        "--unit",
+        metavar="NAME",
+        help="what one group is, such as person: the page and the ledger say it. Needed with "
+        "groups and a ledger",
     )
     group.add_argument(
         "--invalid",

@@ -131,7 +131,7 @@ def _shape_records(path: Path, table: Array, manifold: str) -> Array:
         if table.ndim != 2:
             raise ValueError(
                 f"{path} must have a record in each row for the space {manifold!r}, "
-                f"got an array of shape {table.shape}."
+                f"got an array of shape {_shape(table)}."
             )
         return table
     if table.ndim == 2:
@@ -145,9 +145,14 @@ def _shape_records(path: Path, table: Array, manifold: str) -> Array:
     if table.ndim != 3 or table.shape[1] != table.shape[2]:
         raise ValueError(
             f"{path} must hold square matrices for the space {manifold!r}, an array of shape "
-            f"(records, p, p), got {table.shape}."
+            f"(records, p, p), got {_shape(table)}."
         )
     return table
+
+
+def _shape(table: Array) -> str:
+    """Return a shape without the number of records, which groups may make private."""
+    return f"({', '.join(['records', *map(str, table.shape[1:])][: table.ndim])})"
 
 
 def _read_array(path: Path, key: str | None, replace: bool) -> Array:

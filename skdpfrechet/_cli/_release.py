@@ -36,6 +36,7 @@ def release(args: argparse.Namespace) -> None:
     page = output.with_suffix(".html")
     if output.suffix != ".json":
         raise ValueError(f"--output must end in .json, got {output}.")
+    _check_unit(args)
     ledger = _open_ledger(args)
     with reserve(output, args.force) as save, reserve(page, args.force) as save_page:
         held, groups, center = _read(args)
@@ -51,6 +52,17 @@ def release(args: argparse.Namespace) -> None:
             raise
         save_page(make_page(released))
     print(f"released with {released.privacy.guarantee}: {output} for programs, {page} for people")
+
+
+def _check_unit(args: argparse.Namespace) -> None:
+    grouped = args.groups is not None or args.group_column is not None
+    if args.unit is not None and not grouped:
+        raise ValueError("--unit needs --groups or --group-column, whose groups it names.")
+    if args.unit is None and grouped and args.ledger is not None:
+        raise ValueError(
+            "--unit must name what one group is, such as person, with groups and a --ledger: what "
+            "two partitions spend does not add up."
+        )
 
 
 def _open_ledger(args: argparse.Namespace) -> PrivacyLedger | None:
@@ -99,6 +111,7 @@ def _fit(
         "invalid": args.invalid,
         "noise": args.noise,
         "mechanism": args.mechanism,
+        "unit": args.unit,
     }
     mean = DPFrechetMean(
         **shared,

@@ -10,7 +10,7 @@ from skdpfrechet._numerics import Array
 from skdpfrechet.inference import ConfidenceInterval, ConfidenceRegion
 from skdpfrechet.privacy import PrivacyReport
 
-SCHEMA = "skdpfrechet-release/1"
+SCHEMA = "skdpfrechet-release/2"
 SHOWN_DELTA = 1e-5
 
 
@@ -63,7 +63,7 @@ class Released:
             "manifold": region["manifold"],
             "n": self.n,
             "header_lines": self.header_lines,
-            "unit": self.privacy.unit,
+            "unit": self.privacy.unit.to_dict(),
             "mu": self.mu,
             "epsilon": {"epsilon": _json_number(self.epsilon), "delta": SHOWN_DELTA},
             "confidence_level": region["confidence_level"],

@@ -16,7 +16,8 @@ from skdpfrechet.estimators._plan import BallProblem
 from skdpfrechet.estimators._records import admit, look
 from skdpfrechet.manifolds import Manifold
 from skdpfrechet.manifolds._resolve import point_ndim
-from skdpfrechet.privacy import GDP, PrivacyReport, Release
+from skdpfrechet.privacy import GDP, PrivacyReport, Release, Unit
+from skdpfrechet.privacy._units import RECORD
 
 CALIBRATIONS = ("sharp", "paper")
 INVALID = ("raise", "replace")
@@ -125,7 +126,7 @@ def make_report(
     releases: list[Release],
     void_reason: str | None,
     notes: tuple[str, ...] = (),
-    unit: str = "record",
+    unit: Unit = RECORD,
     reused: GDP | None = None,
     reused_float_safe: bool = False,
 ) -> PrivacyReport:

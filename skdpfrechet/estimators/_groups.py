@@ -6,7 +6,10 @@ of groups is public, and no message names a number of records.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -14,19 +17,50 @@ from skdpfrechet import sensitivity
 from skdpfrechet._numerics import Array
 from skdpfrechet._solvers import load, point_of_ball
 from skdpfrechet.manifolds import Localization
+from skdpfrechet.privacy import Group, Record
 
 GROUP_TOLERANCE = 1e-9  # of the radius: residual at which a group's own mean is good enough
 GROUP_PASSES = 200  # of the descent, for groups that the fast iteration does not solve
 
 
+def check_unit(estimator, groups) -> Record | Group:
+    """Return what a fit protects: a record, or the group of the partition that `unit` names."""
+    unit = estimator.unit
+    if unit is not None and not isinstance(unit, str):
+        raise TypeError(
+            "unit must be the name of the partition in groups, such as 'person', or None, "
+            f"got {unit!r}."
+        )
+    if groups is None and unit is None:
+        return Record()
+    if groups is None:
+        raise ValueError(
+            f"unit must be None without groups, whose partition it names, got {unit!r}."
+        )
+    if unit is not None:
+        try:
+            return Group(unit)
+        except ValueError:
+            raise ValueError(
+                "unit must name what a group is, such as 'person': printable, without spaces "
+                f"around it and other than 'record', got {unit!r}."
+            ) from None
+    if estimator.ledger is not None:
+        raise ValueError(
+            "unit must name the partition in groups, such as 'person', with groups and a ledger, "
+            "got None: what two partitions spend does not add up."
+        )
+    return Group("group")
+
+
 def check_groups(groups, n_records: int) -> Array:
     """Return the group of each record as a number from 0 to the number of groups less one."""
-    try:
-        # A list as it is: numpy would turn its numbers into strings if one of them is one.
-        kind = object if isinstance(groups, list | tuple) else None
-        labels = np.asarray(groups, dtype=kind)
-    except ValueError:
-        raise ValueError(_SHAPE) from None
+    # A list as it is: numpy would turn its numbers into strings if one of them is one.
+    labels = None
+    with suppress(ValueError):  # numpy's own message counts the records
+        labels = np.asarray(groups, dtype=object if isinstance(groups, list | tuple) else None)
+    if labels is None:
+        raise ValueError(_SHAPE)
     masked = bool(np.any(np.ma.getmaskarray(groups))) if np.ma.isMaskedArray(groups) else False
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
@@ -41,6 +75,17 @@ def check_groups(groups, n_records: int) -> Array:
         return np.array([numbers.setdefault(label, len(numbers)) for label in labels])
     except TypeError:
         raise TypeError("groups must hold labels that can be compared, such as strings.") from None
+
+
+def without_counts(fit: Callable[..., Any], groups, *arguments: Any) -> Any:
+    """Call `fit`; with groups a failure to get memory does not say for how many records."""
+    try:
+        return fit(*arguments, groups)
+    except MemoryError:
+        if groups is None:
+            raise
+    # Outside the handler: a context would carry numpy's message, which has the shape.
+    raise MemoryError("the records and their groups need more memory than there is.")
 
 
 _SHAPE = "groups must be one-dimensional, with one label per record."

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import sqrt
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -15,18 +17,15 @@ from skdpfrechet._numerics import Array
 from skdpfrechet.estimators._ball import is_private
 from skdpfrechet.estimators._base import _DPEstimator, fit_threads
 from skdpfrechet.estimators._budget import part
-from skdpfrechet.estimators._groups import check_groups
+from skdpfrechet.estimators._groups import check_groups, check_unit, without_counts
 from skdpfrechet.estimators._mean import DPFrechetMean
 from skdpfrechet.estimators._mechanisms import make_generator
 from skdpfrechet.estimators._plan import check_mu, enter, pay, read
 from skdpfrechet.estimators._records import look
 from skdpfrechet.manifolds import resolve_manifold
-from skdpfrechet.privacy import GDP, PrivacyReport
+from skdpfrechet.privacy import GDP, PrivacyReport, Record, SameClass, Unit
 
-SAME_CLASS = "replace-one, by a record of the same class; labels and class sizes are public"
-GROUP_NEIGHBOURS = (
-    "replace-one: all records of one group, whose classes stay; which classes it has is public"
-)
+SAME_CLASS = SameClass(Record())
 PARALLEL_NOTE = (
     "parallel composition: a record enters the mean of its own class only, so what the classes "
     "spend does not add up"
@@ -48,7 +47,7 @@ class ParallelReport(PrivacyReport):
         If the releases do not spend `guarantee` once for every set.
     """
 
-    neighbouring: str = SAME_CLASS
+    unit: Unit = SAME_CLASS
     parts: int = 1
 
     def __post_init__(self) -> None:
@@ -92,9 +91,12 @@ class DPMDM(ClassifierMixin, _DPEstimator):
         How a ``"private"`` centre or radius is found, as for `DPFrechetMean`.
     noise : {"auto", "float", "secure"}, default="auto"
         Whether noise is float-safe, as for `DPFrechetMean`.
+    unit : str or None, default=None
+        Name of the partition in `groups`, such as ``"person"``, as for `DPFrechetMean`.
     ledger : PrivacyLedger, str or PathLike, default=None
         Where every fit records its `mu` before it reads the value of a record, as for
-        `DPFrechetMean`.
+        `DPFrechetMean`. Its unit must be a `SameClass`: this fit promises nothing to a record whose
+        class changes.
     invalid : {"raise", "replace"}, default="raise"
         What `fit` does with a record that is not finite or not on the manifold: raise, which lies
         outside the guarantee, or put the public centre in its place, as for `DPFrechetMean`.
@@ -175,6 +177,7 @@ class DPMDM(ClassifierMixin, _DPEstimator):
         ball_share="auto",
         ball_quantile="auto",
         noise="auto",
+        unit=None,
         ledger=None,
         invalid="raise",
     ):
@@ -191,6 +194,7 @@ class DPMDM(ClassifierMixin, _DPEstimator):
         self.ball_share = ball_share
         self.ball_quantile = ball_quantile
         self.noise = noise
+        self.unit = unit
         self.ledger = ledger
         self.invalid = invalid
 
@@ -225,16 +229,17 @@ class DPMDM(ClassifierMixin, _DPEstimator):
             If `mu` is infinite and the exact mean is not found. No private fit raises it.
         """
         with fit_threads(self.n_jobs):
-            return self._fit(X, y, groups)
+            return without_counts(self._fit, groups, X, y)
 
     def _fit(self, X, y, groups):
         self._forget()
         mu = check_mu(self.mu)
         if y is None:
             raise ValueError("DPMDM requires y to be passed, but the target y is None.")
-        unread = look(self, X, reset=True)
+        unread = look(self, X, reset=True, grouped=groups is not None)
         n, point_shape = unread.shape[0], unread.shape[1:]
-        y, classes = _read_labels(y, n)
+        unit = SameClass(check_unit(self, groups))
+        y, classes = _read_labels(y, n, groups is not None)
         codes = None if groups is None else check_groups(groups, n)
         manifold = resolve_manifold(self.manifold, point_shape)
         means = [
@@ -253,6 +258,7 @@ class DPMDM(ClassifierMixin, _DPEstimator):
                 ball_quantile=self.ball_quantile,
                 noise=self.noise,
                 invalid=self.invalid,
+                unit=self.unit,
             )
             for seed in _class_seeds(self.random_state, len(classes))
         ]
@@ -261,7 +267,7 @@ class DPMDM(ClassifierMixin, _DPEstimator):
             mean._plan((int(rows.sum()), *point_shape), None if codes is None else codes[rows])
             for mean, rows in zip(means, members, strict=True)
         ]
-        notes = pay(self, mu, plans[0].unit, ["mean of every class"])
+        paid = pay(self, mu, unit, ["mean of every class"])
         records = read(self, plans[0], unread)
         for mean, plan, rows in zip(means, plans, members, strict=True):
             mean._release(plan, enter(plan, records[rows], self.calibration))
@@ -271,9 +277,7 @@ class DPMDM(ClassifierMixin, _DPEstimator):
         if not is_private(self.center):
             self.center_ = means[0].center_
         self.n_samples_ = n if codes is None else int(codes.max()) + 1
-        self.privacy_ = _report(
-            mu, classes, [mean.privacy_ for mean in means], codes is not None, notes
-        )
+        self.privacy_ = _report(mu, unit, classes, [mean.privacy_ for mean in means], paid.notes)
         self._n_features_out = len(classes)
         return self
 
@@ -328,19 +332,26 @@ class DPMDM(ClassifierMixin, _DPEstimator):
             return np.stack([self.manifold_.dist(mean, X) for mean in self.means_], axis=1)
 
 
-def _read_labels(y, n: int) -> tuple[Array, Array]:
-    """Return the labels as an array, and the sorted classes."""
-    try:
+def _read_labels(y, n: int, grouped: bool) -> tuple[Array, Array]:
+    """Return the labels as an array, and the sorted classes.
+
+    With groups no message counts records, as those of scikit-learn do, nor depends on their number.
+    """
+    labels = None
+    with suppress(ValueError):  # numpy's own message counts the records
         labels = np.asarray(y)
-    except ValueError:
-        raise ValueError("y must be one-dimensional, with one label per record.") from None
+    if labels is None or (grouped and (labels.shape not in ((n,), (n, 1)))):
+        raise ValueError("y must be one-dimensional, with one label per record.")
     if labels.dtype.kind == "c":
         raise ValueError("Complex data not supported: y must hold class labels.")
     if labels.dtype.kind == "O" and any(label is None or label != label for label in labels.flat):
         raise ValueError("y must name a class for every record, got a missing label.")
     y = column_or_1d(y, warn=True)
     assert_all_finite(y, input_name="y")
-    check_classification_targets(y)
+    with catch_warnings():
+        if grouped:  # a warning about the number of classes compares it with that of records
+            simplefilter("ignore")
+        check_classification_targets(y)
     check_consistent_length(np.empty(n), y)
     classes = np.unique(y)
     if len(classes) < 2:
@@ -358,9 +369,9 @@ def _class_seeds(random_state, k: int) -> list[int | None]:
 
 def _report(
     mu: float,
+    unit: SameClass,
     classes: Array,
     reports: list[PrivacyReport],
-    grouped: bool,
     ledger_notes: tuple[str, ...],
 ) -> PrivacyReport:
     rows = [
@@ -370,10 +381,8 @@ def _report(
     ]
     notes = dict.fromkeys([*ledger_notes, *(note for report in reports for note in report.notes)])
     void_reason = reports[0].void_reason
-    if grouped:
-        return PrivacyReport(
-            GDP(mu), tuple(rows), "group", GROUP_NEIGHBOURS, tuple(notes), void_reason
-        )
+    if unit != SAME_CLASS:
+        return PrivacyReport(GDP(mu), tuple(rows), unit, tuple(notes), void_reason)
     return ParallelReport(
         guarantee=GDP(mu),
         releases=tuple(rows),

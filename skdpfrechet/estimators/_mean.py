@@ -13,6 +13,7 @@ from skdpfrechet._numerics import Array, symmetrize
 from skdpfrechet._solvers import Sample
 from skdpfrechet.estimators._base import _DPEstimator, fit_notes, fit_threads, make_report
 from skdpfrechet.estimators._budget import mean_shares, part
+from skdpfrechet.estimators._groups import without_counts
 from skdpfrechet.estimators._mechanisms import mean_law, rebuild
 from skdpfrechet.estimators._noise import release_second_moment
 from skdpfrechet.estimators._plan import (
@@ -28,7 +29,9 @@ from skdpfrechet.estimators._records import look, real_numbers
 from skdpfrechet.inference import ConfidenceRegion, MeanInference, MeanRelease
 from skdpfrechet.mechanisms import RandomSource, SymmetricGaussian
 from skdpfrechet.privacy import GDP, Release
+from skdpfrechet.privacy._ledger import Payment
 
+NOTHING = Payment()  # what a fit without a ledger has for it
 _HESSIAN_ENTRIES = 2**20  # of the Hessians of single records, held together: 8 MB
 
 
@@ -93,6 +96,9 @@ class DPFrechetMean(_DPEstimator):
         guarantee allows. ``"secure"`` is exact on a public grid (extra ``secure``). ``"auto"`` is
         secure where python-flint is installed, the mechanism permits it and `calibration` is
         ``"sharp"``; `privacy_` says which it was, and a fit with float noise is not ``is_private``.
+    unit : str or None, default=None
+        Name of the partition in `groups`, such as ``"person"``: what one group is. Required with
+        `groups` and a `ledger`, refused without `groups`. `privacy_` and the ledger say it.
     ledger : PrivacyLedger, str or PathLike, default=None
         A `skdpfrechet.privacy.PrivacyLedger`, or the path of one that exists. Every fit records its
         `mu` there before it reads the value of a record, or raises `PrivacyBudgetError`; what a fit
@@ -184,6 +190,7 @@ class DPFrechetMean(_DPEstimator):
         ball_share="auto",
         ball_quantile="auto",
         noise="auto",
+        unit=None,
         ledger=None,
         invalid="raise",
     ):
@@ -202,6 +209,7 @@ class DPFrechetMean(_DPEstimator):
         self.ball_share = ball_share
         self.ball_quantile = ball_quantile
         self.noise = noise
+        self.unit = unit
         self.ledger = ledger
         self.invalid = invalid
 
@@ -237,15 +245,15 @@ class DPFrechetMean(_DPEstimator):
             If `mu` is infinite and the exact mean is not found. No private fit raises it.
         """
         with fit_threads(self.n_jobs):
-            return self._fit(X, groups)
+            return without_counts(self._fit, groups, X)
 
     def _fit(self, X, groups):
         self._forget()
-        unread = look(self, X, reset=True, blocks=True)
+        unread = look(self, X, reset=True, blocks=True, grouped=groups is not None)
         plan = self._plan(unread.shape, groups)
         check_blocks(self, plan, unread)
-        notes = pay(self, plan.mu, plan.unit, plan.statistics)
-        return self._release(plan, read_into_ball(self, plan, unread), notes)
+        paid = pay(self, plan.mu, plan.unit, plan.statistics)
+        return self._release(plan, read_into_ball(self, plan, unread), paid)
 
     def _plan(self, shape, groups) -> FitPlan:
         return plan_fit(self, shape, groups)
@@ -254,7 +262,7 @@ class DPFrechetMean(_DPEstimator):
         region = self.confidence_level is not None
         return mean_shares(mu, n, self.calibration, self.budget_split, region)
 
-    def _release(self, plan: FitPlan, problem: BallProblem, notes: tuple[str, ...] = ()):
+    def _release(self, plan: FitPlan, problem: BallProblem, paid: Payment = NOTHING):
         """Release what was planned; a ball that was to be found is released already."""
         mu, shares, level, rng = problem.mu, plan.shares, plan.level, plan.rng
         release, point, row = release_mean(
@@ -265,6 +273,7 @@ class DPFrechetMean(_DPEstimator):
             self.calibration,
             rng,
             plan.void_reason,
+            paid.receipt,
         )
         rows, inference = [*problem.releases, row], None
         if level is not None:
@@ -281,7 +290,7 @@ class DPFrechetMean(_DPEstimator):
             plan.mu,
             rows,
             plan.void_reason,
-            notes + mean_notes(problem, self.calibration) + fit_notes(problem, plan.mechanism),
+            paid.notes + mean_notes(problem, self.calibration) + fit_notes(problem, plan.mechanism),
             problem.unit,
         )
         self._inference = inference

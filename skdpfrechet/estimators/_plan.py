@@ -26,15 +26,16 @@ from skdpfrechet.estimators._ball import enter as enter_public
 from skdpfrechet.estimators._blocks import Reader, read_blocks
 from skdpfrechet.estimators._budget import SMALLEST_MU, part
 from skdpfrechet.estimators._dask import is_dask
-from skdpfrechet.estimators._groups import check_groups
+from skdpfrechet.estimators._groups import check_groups, check_unit
 from skdpfrechet.estimators._mechanisms import make_generator, rebuild, resolve_mechanism
 from skdpfrechet.estimators._noise import exact_noise, resolve_noise
 from skdpfrechet.estimators._records import Records, Unread, admit
 from skdpfrechet.inference._hessian import hessian_range
 from skdpfrechet.manifolds import Localization, Manifold, resolve_manifold
 from skdpfrechet.mechanisms import RandomSource
-from skdpfrechet.privacy import Release
-from skdpfrechet.privacy._ledger import charge
+from skdpfrechet.privacy import Release, Unit
+from skdpfrechet.privacy._ledger import Payment, Reused, charge
+from skdpfrechet.privacy._units import RECORD
 
 LARGEST_MU = 1e20  # its square and its multiples by n stay far from overflow
 
@@ -57,11 +58,7 @@ class FitPlan:
     shares: dict[str, float]
     rng: RandomSource
     void_reason: str | None
-
-    @property
-    def unit(self) -> str:
-        """What the fit protects."""
-        return "record" if self.codes is None else "group"
+    unit: Unit = RECORD
 
     @property
     def statistics(self) -> list[str]:
@@ -86,7 +83,7 @@ class BallProblem:
     mu: float
     secure: bool = False
     releases: tuple[Release, ...] = ()
-    unit: str = "record"
+    unit: Unit = RECORD
     notes: tuple[str, ...] = ()
 
     @property
@@ -100,6 +97,7 @@ def plan_fit(estimator, shape: tuple[int, ...], groups) -> FitPlan:
     level, mu = estimator._check_choices(), check_mu(estimator.mu)
     rng, void_reason = make_generator(estimator.random_state)
     manifold = resolve_manifold(estimator.manifold, shape[1:])
+    unit = check_unit(estimator, groups)
     codes = None if groups is None else check_groups(groups, shape[0])
     n = shape[0] if codes is None else int(codes.max()) + 1
     ball = read_ball(estimator, manifold, n, mu)
@@ -125,6 +123,7 @@ def plan_fit(estimator, shape: tuple[int, ...], groups) -> FitPlan:
         shares=shares,
         rng=rng,
         void_reason=void_reason,
+        unit=unit,
     )
 
 
@@ -158,16 +157,15 @@ def _fits_blocks(estimator, plan: FitPlan) -> bool:
     return public and estimator.calibration == "sharp"
 
 
-def pay(estimator, mu: float, unit: str, statistics: list[str]) -> tuple[str, ...]:
-    """Charge the estimator's ledger for the fit, if it has one; return what the report says of it.
+def pay(
+    estimator, mu: float, unit: Unit, statistics: list[str], reused: Reused | None = None
+) -> Payment:
+    """Charge the estimator's ledger for the fit, if it has one.
 
     Nothing that comes before may depend on the value of a record.
     """
     description = f"{type(estimator).__name__}: {', '.join(statistics)}"
-    ledger = charge(estimator.ledger, mu, unit, estimator.random_state, description)
-    if ledger is None:
-        return ()
-    return (f"recorded in a ledger as a spend of data set {ledger.dataset!r}",)
+    return charge(estimator.ledger, mu, unit, estimator.random_state, description, reused)
 
 
 def read(estimator, plan: FitPlan, unread: Unread) -> Records:

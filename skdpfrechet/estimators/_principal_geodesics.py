@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from skdpfrechet._numerics import Array, eigh
 from skdpfrechet.estimators._base import _DPEstimator, fit_threads
+from skdpfrechet.estimators._groups import check_unit, without_counts
 from skdpfrechet.estimators._mean import DPFrechetMean
 from skdpfrechet.estimators._plan import check_blocks, pay, read_into_ball
 from skdpfrechet.estimators._records import look, real_numbers
@@ -55,6 +56,8 @@ class DPPrincipalGeodesics(_DPEstimator):
         How a ``"private"`` centre or radius is found, as for `DPFrechetMean`.
     noise : {"auto", "float", "secure"}, default="auto"
         Whether noise is float-safe, as for `DPFrechetMean`.
+    unit : str or None, default=None
+        Name of the partition in `groups`, such as ``"person"``, as for `DPFrechetMean`.
     ledger : PrivacyLedger, str or PathLike, default=None
         Where every fit records its `mu` before it reads the value of a record, as for
         `DPFrechetMean`.
@@ -147,6 +150,7 @@ class DPPrincipalGeodesics(_DPEstimator):
         ball_share="auto",
         ball_quantile="auto",
         noise="auto",
+        unit=None,
         ledger=None,
         invalid="raise",
     ):
@@ -164,6 +168,7 @@ class DPPrincipalGeodesics(_DPEstimator):
         self.ball_share = ball_share
         self.ball_quantile = ball_quantile
         self.noise = noise
+        self.unit = unit
         self.ledger = ledger
         self.invalid = invalid
 
@@ -195,11 +200,12 @@ class DPPrincipalGeodesics(_DPEstimator):
             If `mu` is infinite and the exact mean is not found. No private fit raises it.
         """
         with fit_threads(self.n_jobs):
-            return self._fit(X, groups)
+            return without_counts(self._fit, groups, X)
 
     def _fit(self, X, groups):
         self._forget()
-        unread = look(self, X, reset=True, blocks=True)
+        unread = look(self, X, reset=True, blocks=True, grouped=groups is not None)
+        check_unit(self, groups)
         manifold = resolve_manifold(self.manifold, unread.shape[1:])
         k = _check_n_components(self.n_components, manifold.dim)
         mean = DPFrechetMean(
@@ -216,11 +222,12 @@ class DPPrincipalGeodesics(_DPEstimator):
             ball_quantile=self.ball_quantile,
             noise=self.noise,
             invalid=self.invalid,
+            unit=self.unit,
         )
         plan = mean._plan(unread.shape, groups)
         check_blocks(mean, plan, unread)
-        notes = pay(self, plan.mu, plan.unit, plan.statistics)
-        mean._release(plan, read_into_ball(mean, plan, unread), notes)
+        paid = pay(self, plan.mu, plan.unit, plan.statistics)
+        mean._release(plan, read_into_ball(mean, plan, unread), paid)
         inference = mean._inference
         assert inference is not None  # the mean has a confidence level
         variances, directions = eigh(released_second_moment(inference))

@@ -27,11 +27,13 @@ def release_mean(
     calibration: str,
     rng: RandomSource,
     void_reason: str | None,
+    receipt: str | None = None,
 ) -> tuple[MeanRelease, Array, Release]:
     """Return the release, the released point in the model, and its row of the report.
 
     `mu` is the budget of the point, `fit_mu` that of the fit it belongs to: whoever reuses the
-    point accounts for the whole fit, since its region is public as well.
+    point accounts for the whole fit, since its region is public as well; `receipt` is that of the
+    ledger that paid for it, if one did.
     """
     local = problem.local
     paper = calibration == "paper"
@@ -69,6 +71,7 @@ def release_mean(
         void_reason=void_reason,
         unit=problem.unit,
         float_safe=problem.secure,
+        receipt=receipt,
     )
     scale = noise.effective_sensitivity(scale)
     return release, point, Release("mean", mu, scale, noise.sigma, mechanism, problem.secure)

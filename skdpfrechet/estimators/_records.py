@@ -67,10 +67,11 @@ class Records:
         return Records(self.points[rows], None if self.replaced is None else self.replaced[rows])
 
 
-def look(estimator, X, *, reset: bool, blocks: bool = False) -> Unread:
+def look(estimator, X, *, reset: bool, blocks: bool = False, grouped: bool = False) -> Unread:
     """Check the shape and the type of X, and set or check the number and names of its columns.
 
-    `blocks` says that the estimator can do without all records in memory.
+    `blocks` says that the estimator can do without all records in memory, `grouped` that their
+    number is not public.
     """
     if issparse(X):
         raise TypeError("X must be a dense array, got a sparse one; X.toarray() makes it dense.")
@@ -90,7 +91,7 @@ def look(estimator, X, *, reset: bool, blocks: bool = False) -> Unread:
     if is_array and data.dtype.kind in _NO_NUMBERS:
         raise TypeError(f"X must hold real numbers, got an array of {data.dtype}.")
     shape = tuple(np.shape(data))
-    _check_shape(estimator, shape, ndim)
+    _check_shape(estimator, shape, ndim, grouped)
     if reset and isinstance(data, np.ndarray):
         # All that scikit-learn does, whose search for names of columns costs more than small fits.
         estimator.n_features_in_ = shape[1]
@@ -148,9 +149,10 @@ def _in_memory(data) -> Array:
     raise ValueError("X must contain real numbers only.")  # outside: a context would quote them
 
 
-def _check_shape(estimator, shape: tuple[int, ...], ndim: int) -> None:
+def _check_shape(estimator, shape: tuple[int, ...], ndim: int, grouped: bool) -> None:
     """scikit-learn's own message for vectors where it expects rows quotes the data."""
     manifold = estimator.manifold
+    shown = str(("n", *shape[1:])).replace("'n'", "n") if grouped and shape else str(shape)
     if len(shape) != ndim + 1:
         wanted = "(n_samples, n_features)" if ndim == 1 else "(n_samples, p, p)"
         hint = ""
@@ -158,7 +160,7 @@ def _check_shape(estimator, shape: tuple[int, ...], ndim: int) -> None:
             hint = " Reshape your data: X.reshape(1, -1) is one sample."
         raise ValueError(
             f"X must have shape {wanted} for manifold={manifold!r}, "
-            f"got an array of shape {shape}.{hint}"
+            f"got an array of shape {shown}.{hint}"
         )
     if ndim == 2 and not shape[1] == shape[2] > 0:
         raise ValueError(
@@ -166,6 +168,8 @@ def _check_shape(estimator, shape: tuple[int, ...], ndim: int) -> None:
             f"got matrices of shape {shape[1:]}."
         )
     for size, kind in zip(shape, ("sample(s)", "feature(s)"), strict=False):
+        if size == 0 and grouped:
+            raise ValueError(f"X must hold a number of at least one record, got shape {shown}.")
         if size == 0:  # in scikit-learn's words
             raise ValueError(
                 f"Found array with 0 {kind} (shape={shape}) while a minimum of 1 is required by "

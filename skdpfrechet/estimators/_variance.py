@@ -15,6 +15,7 @@ from skdpfrechet._solvers import Sample
 from skdpfrechet.estimators._ball import is_private
 from skdpfrechet.estimators._base import _DPEstimator, fit_notes, fit_threads, make_report
 from skdpfrechet.estimators._budget import part, variance_shares
+from skdpfrechet.estimators._groups import without_counts
 from skdpfrechet.estimators._mechanisms import rebuild
 from skdpfrechet.estimators._noise import release_moment_curve
 from skdpfrechet.estimators._plan import (
@@ -35,6 +36,7 @@ from skdpfrechet.inference import (
 )
 from skdpfrechet.mechanisms import Gaussian, RandomSource
 from skdpfrechet.privacy import GDP, Release
+from skdpfrechet.privacy._ledger import Payment, Reused
 
 
 class DPFrechetVariance(_DPEstimator):
@@ -89,10 +91,12 @@ class DPFrechetVariance(_DPEstimator):
         guarantee allows. ``"secure"`` is exact on a public grid (extra ``secure``). ``"auto"`` is
         secure where python-flint is installed, the mechanism permits it and `calibration` is
         ``"sharp"``; `privacy_` says which it was, and a fit with float noise is not ``is_private``.
+    unit : str or None, default=None
+        Name of the partition in `groups`, such as ``"person"``, as for `DPFrechetMean`.
     ledger : PrivacyLedger, str or PathLike, default=None
         Where every fit records its `mu` before it reads the value of a record, as for
-        `DPFrechetMean`. A reused mean is not recorded again: its own fit
-        paid for it.
+        `DPFrechetMean`. A reused mean is not recorded again: its own fit must have paid for it, in
+        the same data set of the same ledger.
     invalid : {"raise", "replace"}, default="raise"
         What `fit` does with a record that is not finite or not on the manifold: raise, which lies
         outside the guarantee, or put the public centre in its place, as for `DPFrechetMean`.
@@ -170,6 +174,7 @@ class DPFrechetVariance(_DPEstimator):
         ball_share="auto",
         ball_quantile="auto",
         noise="auto",
+        unit=None,
         ledger=None,
         invalid="raise",
     ):
@@ -189,6 +194,7 @@ class DPFrechetVariance(_DPEstimator):
         self.ball_share = ball_share
         self.ball_quantile = ball_quantile
         self.noise = noise
+        self.unit = unit
         self.ledger = ledger
         self.invalid = invalid
 
@@ -222,15 +228,16 @@ class DPFrechetVariance(_DPEstimator):
             If `mu` is infinite and the exact mean is not found. No private fit raises it.
         """
         with fit_threads(self.n_jobs):
-            return self._fit(X, groups)
+            return without_counts(self._fit, groups, X)
 
     def _fit(self, X, groups):
         self._forget()
-        unread = look(self, X, reset=True, blocks=True)
+        unread = look(self, X, reset=True, blocks=True, grouped=groups is not None)
         plan = self._plan(unread.shape, groups)
         check_blocks(self, plan, unread)
-        notes = pay(self, plan.mu, plan.unit, plan.statistics)
-        return self._release(plan, read_into_ball(self, plan, unread), notes)
+        reused = None if self.mean is None else Reused("mean", self.mean.receipt)
+        paid = pay(self, plan.mu, plan.unit, plan.statistics, reused)
+        return self._release(plan, read_into_ball(self, plan, unread), paid)
 
     def _plan(self, shape, groups) -> FitPlan:
         _check_release(self.mean)
@@ -248,14 +255,21 @@ class DPFrechetVariance(_DPEstimator):
         region, reused = self.confidence_level is not None, self.mean is not None
         return variance_shares(self.calibration, self.budget_split, region, reused)
 
-    def _release(self, plan: FitPlan, problem: BallProblem, notes: tuple[str, ...]):
+    def _release(self, plan: FitPlan, problem: BallProblem, paid: Payment):
         """Release what was planned; a ball that was to be found is released already."""
         mu, shares, level, rng = problem.mu, plan.shares, plan.level, plan.rng
-        void_reason = plan.void_reason
+        void_reason, notes = plan.void_reason, paid.notes
         if self.mean is None:
             mean_mu = part(mu, shares["mean"])
             release, point, row = release_mean(
-                problem, mean_mu, plan.mu, plan.mechanism, self.calibration, rng, void_reason
+                problem,
+                mean_mu,
+                plan.mu,
+                plan.mechanism,
+                self.calibration,
+                rng,
+                void_reason,
+                paid.receipt,
             )
             rows = [*problem.releases, row]
             notes += mean_notes(problem, self.calibration)
@@ -319,8 +333,8 @@ def _check_reuse(plan: FitPlan, release: MeanRelease) -> None:
         )
     if release.unit != plan.unit:
         raise ValueError(
-            f"mean must protect the unit of this fit, a {plan.unit}, got a release that "
-            f"protects a {release.unit}; pass groups to both fits or to neither."
+            f"mean must protect the unit of this fit, {plan.unit}, got a release that protects "
+            f"{release.unit}; pass the same groups and unit to both fits."
         )
 
 

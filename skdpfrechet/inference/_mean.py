@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from math import inf
+from math import inf, isinf
+from typing import Any
 
 import numpy as np
 
@@ -19,9 +21,10 @@ from skdpfrechet.inference._covariance import (
     repair_moment,
 )
 from skdpfrechet.inference._hessian import hessian_range, mean_hessian_bound
-from skdpfrechet.inference._region import ConfidenceRegion
+from skdpfrechet.inference._region import ConfidenceRegion, describe_manifold, read_manifold
 from skdpfrechet.manifolds import Manifold
-from skdpfrechet.privacy import GDP
+from skdpfrechet.privacy import GDP, Unit, as_unit
+from skdpfrechet.privacy._units import RECORD
 
 __all__ = ["BOOTSTRAP_MAX_DIM", "MeanInference", "MeanRelease"]
 
@@ -46,10 +49,13 @@ class MeanRelease:
         What the fit that released the point spent, its region included.
     void_reason : str or None
         Why the guarantee does not hold, such as a fixed seed.
-    unit : str
+    unit : Unit
         What a neighbour replaces, a record or a group of them.
     float_safe : bool
         Whether its noise is exact on a computer.
+    receipt : str or None
+        Random name of the entry of a `PrivacyLedger` that paid for it. A fit with that ledger can
+        reuse the release.
     """
 
     manifold: Manifold
@@ -59,14 +65,41 @@ class MeanRelease:
     mechanism: str
     guarantee: GDP
     void_reason: str | None = None
-    unit: str = "record"
+    unit: Unit = RECORD
     float_safe: bool = False
+    receipt: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("point", "foot"):
             value = np.array(getattr(self, name), dtype=float)
             value.flags.writeable = False
             object.__setattr__(self, name, value)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return strings, None, lists and finite numbers, as JSON has them; infinity is "inf"."""
+        return {
+            "manifold": describe_manifold(self.manifold),
+            "point": self.point.tolist(),
+            "foot": self.foot.tolist(),
+            "scale": float(self.scale),
+            "mechanism": self.mechanism,
+            "mu": "inf" if isinf(self.guarantee.mu) else self.guarantee.mu,
+            "void_reason": self.void_reason,
+            "unit": self.unit.to_dict(),
+            "receipt": self.receipt,
+        }
+
+    @classmethod
+    def from_dict(cls, description: Mapping[str, Any]) -> MeanRelease:
+        """Rebuild a release from `to_dict`."""
+        held = dict(description)
+        manifold = read_manifold(held.pop("manifold"))
+        return cls(
+            manifold=manifold,
+            guarantee=GDP(float(held.pop("mu"))),
+            unit=as_unit(held.pop("unit")),
+            **held,
+        )
 
 
 @dataclass(frozen=True, eq=False)

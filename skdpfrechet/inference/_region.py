@@ -152,12 +152,8 @@ class ConfidenceRegion:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-safe description."""
-        names = [f.name for f in fields(self.manifold) if f.init]  # type: ignore[arg-type]
         return {
-            "manifold": {
-                "name": type(self.manifold).__name__,
-                **{name: int(getattr(self.manifold, name)) for name in names},
-            },
+            "manifold": describe_manifold(self.manifold),
             "center": self.center.tolist(),
             "covariance": self.covariance.tolist(),
             "critical_value": "inf" if isinf(self.critical_value) else float(self.critical_value),
@@ -168,14 +164,9 @@ class ConfidenceRegion:
     @classmethod
     def from_dict(cls, description: Mapping[str, Any]) -> ConfidenceRegion:
         """Rebuild a region from `to_dict`."""
-        parameters = dict(description["manifold"])
-        name = parameters.pop("name")
-        space = getattr(manifolds, name, None) if name in manifolds.__all__ else None
-        if not (isinstance(space, type) and issubclass(space, Manifold)):
-            raise ValueError(f"description must name a manifold of skdpfrechet, got {name!r}.")
         foot = description["foot"]
         return cls(
-            manifold=space(**parameters),
+            manifold=read_manifold(description["manifold"]),
             center=np.asarray(description["center"], dtype=float),
             covariance=np.asarray(description["covariance"], dtype=float),
             critical_value=float(description["critical_value"]),
@@ -188,6 +179,25 @@ class ConfidenceRegion:
             f"ConfidenceRegion({self.manifold!r}, confidence_level={self.confidence_level:g}, "
             f"effective_radius={self.effective_radius:.4g})"
         )
+
+
+def describe_manifold(manifold: Manifold) -> dict[str, Any]:
+    """Return a JSON-safe description of a space."""
+    names = [f.name for f in fields(manifold) if f.init]  # type: ignore[arg-type]
+    return {
+        "name": type(manifold).__name__,
+        **{name: int(getattr(manifold, name)) for name in names},
+    }
+
+
+def read_manifold(description: Mapping[str, Any]) -> Manifold:
+    """Return the space of `describe_manifold`."""
+    parameters = dict(description)
+    name = parameters.pop("name")
+    space = getattr(manifolds, name, None) if name in manifolds.__all__ else None
+    if not (isinstance(space, type) and issubclass(space, Manifold)):
+        raise ValueError(f"description must name a manifold of skdpfrechet, got {name!r}.")
+    return space(**parameters)
 
 
 def mahalanobis(w: Array, covariance: Array) -> Array:

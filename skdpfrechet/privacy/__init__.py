@@ -1,6 +1,7 @@
 """Guarantees, their exact conversions and composition, the report of a fit, the ledger of many.
 
-Knows nothing of manifolds, data or estimators. Neighbours replace one record.
+Knows nothing of manifolds, data or estimators. Neighbours replace one unit: a record, a group of
+a named partition, or either by one of the same class.
 """
 
 from skdpfrechet.privacy._composition import compose
@@ -10,17 +11,23 @@ from skdpfrechet.privacy._ledger import PrivacyLedger
 from skdpfrechet.privacy._ledger_report import LedgerReport, PrivacyBudgetError
 from skdpfrechet.privacy._ledger_store import PrivacyLedgerError
 from skdpfrechet.privacy._report import PrivacyReport, Release
+from skdpfrechet.privacy._units import Group, Record, SameClass, Unit, as_unit
 
 __all__ = [
     "GDP",
     "ApproxDP",
+    "Group",
     "LedgerReport",
     "PrivacyBudgetError",
     "PrivacyLedger",
     "PrivacyLedgerError",
     "PrivacyReport",
     "PureDP",
+    "Record",
     "Release",
+    "SameClass",
+    "Unit",
+    "as_unit",
     "compose",
     "gdp_delta",
     "gdp_epsilon",

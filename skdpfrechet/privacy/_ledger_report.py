@@ -10,20 +10,16 @@ from fractions import Fraction
 from typing import Any
 
 from skdpfrechet.privacy._guarantees import GDP
-from skdpfrechet.privacy._ledger_store import UNITS, Spend, Totals
+from skdpfrechet.privacy._ledger_store import Spend, Totals
+from skdpfrechet.privacy._units import RECORD, SameClass, Unit, partition_of
 
 TOLERANCE = Fraction(1, 10**12)  # relative, of μ: lets 100 spends of 0.1 make 1
-# Whoever replaces all records of a group may replace one: a group-unit release holds for a record.
-# A record-unit release promises a group nothing that could be added up.
-COUNTED = {"record": ("record", "group"), "group": ("group",)}
-RECORD_NOTE = (
-    "the line of a record counts group-unit releases too, as they concern every record of a group"
-)
 GROUP_NOTE = (
-    "the line of a group speaks of group-unit releases only; record-unit releases of the same data "
-    "set protect a record, not a group, and this ledger bounds nothing of theirs for a group"
+    "releases that protect a whole {0} count for its records, if a record stays with its {0}: one "
+    "that changes it changes two, at up to twice the mu"
 )
-_TOTALS = ("data set", "unit", "releases", "spent", "remaining")
+CLASS_NOTE = "all this holds for what keeps its class in every classifier; labels are public"
+_TOTALS = ("data set", "releases", "spent", "remaining")
 _SPENDS = ("time (UTC)", "data set", "unit", "mu", "description")
 
 
@@ -35,41 +31,31 @@ class PrivacyBudgetError(ValueError):
     """
 
 
-def spent_square(totals: Totals, unit: str) -> Fraction:
-    """Return Σ μ² of the spends that count for a unit, without rounding."""
-    counted = COUNTED[unit]
-    return sum(
-        (count * Fraction(mu) ** 2 for kind, mu, count in totals if kind in counted), Fraction(0)
-    )
+def spent_square(totals: Totals) -> Fraction:
+    """Return Σ μ² of the spends, without rounding."""
+    return sum((count * Fraction(mu) ** 2 for mu, count in totals), Fraction(0))
 
 
-def units_charged(unit: str) -> tuple[str, ...]:
-    """Return the units whose budget a spend for this unit is taken from."""
-    return tuple(counting for counting in UNITS if unit in COUNTED[counting])
-
-
-def check_budget(totals: Totals, dataset: str, unit: str, mu: float, budget: float) -> None:
-    """Raise if a spend for a unit is beyond the budget by more than rounding explains."""
+def check_budget(totals: Totals, dataset: str, unit: Unit, mu: float, budget: float) -> None:
+    """Raise if a spend is beyond the budget for a unit by more than rounding explains."""
     limit = (Fraction(budget) * (1 + TOLERANCE)) ** 2
-    for charged in units_charged(unit):
-        square = spent_square(totals, charged)
-        if _is_exhausted(square, budget) or square + Fraction(mu) ** 2 > limit:
-            raise PrivacyBudgetError(
-                f"mu = {mu:.6g} is more than the budget allows: for a {charged} of data set "
-                f"{dataset!r} it is {GDP(budget)}, of which {spent_guarantee(totals, charged)} was "
-                f"spent and {remaining_guarantee(totals, unit, budget)} remains; nothing was "
-                "recorded or released."
-            )
+    square = spent_square(totals)
+    if _is_exhausted(square, budget) or square + Fraction(mu) ** 2 > limit:
+        raise PrivacyBudgetError(
+            f"mu = {mu:.6g} is more than the budget allows: for each {unit} of data set "
+            f"{dataset!r} it is {GDP(budget)}, of which {spent_guarantee(totals)} was spent and "
+            f"{remaining_guarantee(totals, budget)} remains; nothing was recorded or released."
+        )
 
 
-def spent_guarantee(totals: Totals, unit: str) -> GDP:
-    """Return what was spent for a unit, rounded up."""
-    return GDP(_root(spent_square(totals, unit), up=True))
+def spent_guarantee(totals: Totals) -> GDP:
+    """Return what was spent, rounded up."""
+    return GDP(_root(spent_square(totals), up=True))
 
 
-def remaining_guarantee(totals: Totals, unit: str, budget: float) -> GDP:
-    """Return the largest spend for a unit that the budget allows, rounded down, to 0 if tiny."""
-    square = max(spent_square(totals, charged) for charged in units_charged(unit))
+def remaining_guarantee(totals: Totals, budget: float) -> GDP:
+    """Return the largest spend that the budget allows, rounded down, to 0 if tiny."""
+    square = spent_square(totals)
     if _is_exhausted(square, budget):
         return GDP(0.0)
     return GDP(_root(Fraction(budget) ** 2 - square, up=False))
@@ -100,9 +86,11 @@ class LedgerReport:
     Parameters
     ----------
     budget : GDP
-        Budget of each data set.
+        Budget for each unit of each data set.
     spends : tuple of Spend
-        The entries, the oldest first: `time`, `dataset`, `unit`, `mu`, `description`.
+        The entries, the oldest first: `time`, `dataset`, `unit`, `mu`, `description`, `receipt`.
+    unit : Unit, default=Record()
+        What the budget and the sums speak of.
 
     Notes
     -----
@@ -110,36 +98,38 @@ class LedgerReport:
 
     Examples
     --------
-    >>> from skdpfrechet.privacy import GDP, LedgerReport
-    >>> print(LedgerReport(GDP(1.0), ()))
-    budget  1-GDP for each data set
+    >>> from skdpfrechet.privacy import GDP, Group, LedgerReport
+    >>> print(LedgerReport(GDP(1.0), (), Group("person")))
+    budget  1-GDP for each person (all its records) of each data set
     nothing was spent
     """
 
     budget: GDP
     spends: tuple[Spend, ...]
+    unit: Unit = RECORD
 
     def to_dict(self) -> dict[str, Any]:
-        """Return strings, finite numbers, lists and dicts of these only, as JSON has them."""
+        """Return strings, None, finite numbers, lists and dicts of these only, as JSON has them."""
         return {
             "budget_mu": self.budget.mu,
+            "unit": self.unit.to_dict(),
             "data_sets": [
                 {
                     "data_set": dataset,
-                    "unit": unit,
-                    "releases": sum(count for kind, _, count in totals if kind == unit),
-                    "spent_mu": spent_guarantee(totals, unit).mu,
-                    "remaining_mu": remaining_guarantee(totals, unit, self.budget.mu).mu,
+                    "releases": len(totals),
+                    "spent_mu": spent_guarantee(totals).mu,
+                    "remaining_mu": remaining_guarantee(totals, self.budget.mu).mu,
                 }
-                for dataset, unit, totals in self._lines()
+                for dataset, totals in self._lines()
             ],
             "spends": [
                 {
                     "time": spend.time,
                     "data_set": spend.dataset,
-                    "unit": spend.unit,
+                    "unit": spend.unit.to_dict(),
                     "mu": spend.mu,
                     "description": spend.description,
+                    "receipt": spend.receipt,
                 }
                 for spend in self.spends
             ],
@@ -147,14 +137,13 @@ class LedgerReport:
         }
 
     def __str__(self) -> str:
-        head = f"budget  {self.budget} for each data set"
+        head = f"budget  {self.budget} for each {self.unit} of each data set"
         if not self.spends:
             return f"{head}\nnothing was spent"
         facts = self.to_dict()
         totals = [
             (
                 line["data_set"],
-                line["unit"],
                 str(line["releases"]),
                 _rounded(line["spent_mu"], ROUND_CEILING),
                 _rounded(line["remaining_mu"], ROUND_FLOOR),
@@ -165,7 +154,7 @@ class LedgerReport:
             (
                 spend.time[:19],
                 spend.dataset,
-                spend.unit,
+                str(spend.unit),
                 _rounded(spend.mu, ROUND_CEILING),
                 spend.description,
             )
@@ -176,22 +165,21 @@ class LedgerReport:
             lines += ["", *(f"- {note}" for note in facts["notes"])]
         return "\n".join(lines)
 
-    def _lines(self) -> list[tuple[str, str, Totals]]:
-        """Return data set, unit and spends of the data set for every unit that was spent for.
-
-        A record always has a line: it pays for groups as well.
-        """
-        lines = []
-        for dataset in dict.fromkeys(spend.dataset for spend in self.spends):
-            totals = [(s.unit, s.mu, 1) for s in self.spends if s.dataset == dataset]
-            units = {counting for unit, _, _ in totals for counting in units_charged(unit)}
-            lines += [(dataset, unit, totals) for unit in UNITS if unit in units]
-        return lines
+    def _lines(self) -> list[tuple[str, Totals]]:
+        """Return every data set with its spends."""
+        return [
+            (dataset, [(spend.mu, 1) for spend in self.spends if spend.dataset == dataset])
+            for dataset in dict.fromkeys(spend.dataset for spend in self.spends)
+        ]
 
     def _notes(self) -> tuple[str, ...]:
-        if all(spend.unit == "record" for spend in self.spends):
-            return ()
-        return (RECORD_NOTE, GROUP_NOTE)
+        notes = []
+        if partition_of(self.unit) is None:
+            named = dict.fromkeys(partition_of(spend.unit) for spend in self.spends)
+            notes += [GROUP_NOTE.format(name) for name in named if name is not None]
+        if isinstance(self.unit, SameClass):
+            notes.append(CLASS_NOTE)
+        return tuple(notes)
 
 
 def _rounded(value: float, rounding: str) -> str:

@@ -6,6 +6,7 @@ and by other processes, and nothing is left half done when one of them is killed
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import threading
@@ -16,10 +17,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from skdpfrechet.privacy._units import Unit, as_unit
+
 TIMEOUT = 30.0  # seconds to wait for another process
 APPLICATION_ID = 0x46724470  # tells a ledger from any other SQLite file
-VERSION = 1
-UNITS = ("record", "group")
+VERSION = 2
+OLD_VERSION = 1  # of 0.1: units were the words "record" and "group"
 
 # FULL syncs every commit to the disk, on macOS with the sync that empties the drive's own cache.
 _DURABLE = (
@@ -27,27 +30,32 @@ _DURABLE = (
     "PRAGMA fullfsync = ON",
     "PRAGMA checkpoint_fullfsync = ON",
 )
-_SCHEMA = f"""
-BEGIN IMMEDIATE;
-CREATE TABLE budget (mu REAL NOT NULL CHECK (typeof(mu) = 'real' AND mu > 0 AND mu < 9e999));
-CREATE TABLE spends (
+_MU = "mu REAL NOT NULL CHECK (typeof(mu) = 'real' AND mu > 0 AND mu < 9e999)"
+# A word of version 0.1 is no unit, should a process of it write here after an upgrade.
+_UNIT = "unit TEXT NOT NULL CHECK (unit LIKE '{%}')"
+SCHEMA = (
+    f"CREATE TABLE budget ({_MU}, {_UNIT})",
+    f"""CREATE TABLE spends (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     time TEXT NOT NULL,
     dataset TEXT NOT NULL,
-    unit TEXT NOT NULL CHECK (unit IN {UNITS}),
-    mu REAL NOT NULL CHECK (typeof(mu) = 'real' AND mu > 0 AND mu < 9e999),
-    description TEXT NOT NULL
-);
-CREATE TRIGGER budget_stays BEFORE UPDATE ON budget
-    BEGIN SELECT RAISE(ABORT, 'the budget of a ledger never changes'); END;
-CREATE TRIGGER spends_stay BEFORE UPDATE ON spends
-    BEGIN SELECT RAISE(ABORT, 'a spend is never changed'); END;
-CREATE TRIGGER spends_are_kept BEFORE DELETE ON spends
-    BEGIN SELECT RAISE(ABORT, 'a spend is never deleted'); END;
-PRAGMA application_id = {APPLICATION_ID};
-PRAGMA user_version = {VERSION};
-"""
-_NAMES = {"budget", "spends", "budget_stays", "spends_stay", "spends_are_kept"}
+    {_UNIT},
+    {_MU},
+    description TEXT NOT NULL,
+    receipt TEXT UNIQUE
+)""",
+    """CREATE TRIGGER budget_stays BEFORE UPDATE ON budget
+    BEGIN SELECT RAISE(ABORT, 'the budget of a ledger never changes'); END""",
+    """CREATE TRIGGER spends_stay BEFORE UPDATE ON spends
+    BEGIN SELECT RAISE(ABORT, 'a spend is never changed'); END""",
+    """CREATE TRIGGER spends_are_kept BEFORE DELETE ON spends
+    BEGIN SELECT RAISE(ABORT, 'a spend is never deleted'); END""",
+    f"PRAGMA application_id = {APPLICATION_ID}",
+    f"PRAGMA user_version = {VERSION}",
+)
+TABLES = ("budget", "spends")
+TRIGGERS = ("budget_stays", "spends_stay", "spends_are_kept")
+_NAMES = {*TABLES, *TRIGGERS}
 _CAUSES = {
     sqlite3.SQLITE_BUSY: "another connection keeps it locked",
     sqlite3.SQLITE_LOCKED: "another connection keeps it locked",
@@ -59,8 +67,8 @@ _CAUSES = {
     sqlite3.SQLITE_NOTADB: "it is not a ledger, or it is damaged",
     sqlite3.SQLITE_CORRUPT: "it is damaged",
 }
-Totals = list[tuple[str, float, int]]
-"""How often each μ was spent for each unit."""
+Totals = list[tuple[float, int]]
+"""How often each μ was spent."""
 
 # Forking while a connection is open would hand the child SQLite's notes about locks that it does
 # not hold. So operations of one process take turns, and a fork waits for its turn.
@@ -81,16 +89,20 @@ class PrivacyLedgerError(OSError):
 
 @dataclass(frozen=True)
 class Spend:
-    """One entry of a ledger: UTC time in ISO format, what was spent, and for what."""
+    """One entry of a ledger: UTC time in ISO format, what was spent, and for what.
+
+    The receipt is the random name by which a release knows the entry that paid for it, if it does.
+    """
 
     time: str
     dataset: str
-    unit: str
+    unit: Unit
     mu: float
     description: str
+    receipt: str | None = None
 
 
-def create(path: str, budget: float) -> None:
+def create(path: str, budget: float, unit: Unit) -> None:
     """Make a ledger with no spends; leave a file that is there already as it is.
 
     It is made elsewhere and linked to its name when complete: under its own name no process ever
@@ -103,8 +115,10 @@ def create(path: str, budget: float) -> None:
             draft = Path(folder, "ledger")
             with closing(sqlite3.connect(draft, isolation_level=None)) as connection:
                 _make_durable(connection)
-                connection.executescript(_SCHEMA)
-                connection.execute("INSERT INTO budget VALUES (?)", (budget,))
+                connection.execute("BEGIN IMMEDIATE")
+                for statement in SCHEMA:
+                    connection.execute(statement)
+                write_budget(connection, budget, unit)
                 connection.execute("COMMIT")
             os.link(draft, target)
         if os.name == "posix":
@@ -125,7 +139,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 @contextmanager
-def transaction(path: str) -> Iterator[sqlite3.Connection]:
+def transaction(path: str, version: int = VERSION) -> Iterator[sqlite3.Connection]:
     """Lock the ledger for writing, check that it is one, and commit at the end; all or nothing.
 
     Readers take the lock as well: what they see then is whole, and they need no second path.
@@ -144,10 +158,11 @@ def transaction(path: str) -> Iterator[sqlite3.Connection]:
     identity = os.stat(path)
     try:
         with _turn, closing(_connect(path)) as connection:
-            _check_kind(connection, path)
+            _check_kind(connection, path, version)
             _make_durable(connection)
             connection.execute("BEGIN IMMEDIATE")
             try:
+                _check_kind(connection, path, version)  # an upgrade may have come in between
                 _check_health(connection, path)
                 yield connection
                 connection.execute("COMMIT")
@@ -170,17 +185,28 @@ def _connect(path: str) -> sqlite3.Connection:
     return sqlite3.connect(uri, uri=True, timeout=TIMEOUT, isolation_level=None)
 
 
-def _check_kind(connection: sqlite3.Connection, path: str) -> None:
+def _check_kind(connection: sqlite3.Connection, path: str, wanted: int) -> None:
     """Refuse foreign files, before anything is changed in them."""
     (kind,) = connection.execute("PRAGMA application_id").fetchone()
     if kind != APPLICATION_ID:
         raise PrivacyLedgerError(f"the file {path} is not a ledger, or it is damaged.")
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version != VERSION:
+    if version == wanted:
+        return
+    if version == OLD_VERSION:
         raise PrivacyLedgerError(
-            f"the ledger {path} must have format {VERSION}, got {version}; "
-            "another version of skdpfrechet made it."
+            f"the ledger {path} is one of version 0.1, which did not say what its groups are: "
+            "PrivacyLedger.upgrade(path, partition='person') or 'skdpfrechet ledger upgrade FILE "
+            "--partition person' names them once, and then it goes on."
         )
+    if version == VERSION:
+        raise ValueError(
+            f"path must be a ledger of version 0.1, got one of the present format: {path}."
+        )
+    raise PrivacyLedgerError(
+        f"the ledger {path} must have format {wanted}, got {version}; "
+        "another version of skdpfrechet made it."
+    )
 
 
 def _check_place(path: str, identity: os.stat_result) -> None:
@@ -215,26 +241,70 @@ def read_budget(connection: sqlite3.Connection) -> float:
     return float(connection.execute("SELECT mu FROM budget").fetchone()[0])
 
 
+def read_unit(connection: sqlite3.Connection) -> Unit:
+    """Return the unit of the budget."""
+    return _decode(connection.execute("SELECT unit FROM budget").fetchone()[0])
+
+
+def write_budget(connection: sqlite3.Connection, mu: float, unit: Unit) -> None:
+    """Set the budget, once."""
+    connection.execute("INSERT INTO budget (mu, unit) VALUES (?, ?)", (mu, encode(unit)))
+
+
 def read_totals(connection: sqlite3.Connection, dataset: str) -> Totals:
     """Return what a data set has spent."""
     return connection.execute(
-        "SELECT unit, mu, count(*) FROM spends WHERE dataset = ? GROUP BY unit, mu ORDER BY 1, 2",
-        (dataset,),
+        "SELECT mu, count(*) FROM spends WHERE dataset = ? GROUP BY mu ORDER BY mu", (dataset,)
     ).fetchall()
+
+
+def read_units(connection: sqlite3.Connection, dataset: str) -> list[Unit]:
+    """Return what the entries of a data set protect."""
+    rows = connection.execute("SELECT DISTINCT unit FROM spends WHERE dataset = ?", (dataset,))
+    return [_decode(text) for (text,) in rows]
 
 
 def read_spends(connection: sqlite3.Connection) -> tuple[Spend, ...]:
     """Return all entries, the oldest first."""
-    rows = connection.execute("SELECT time, dataset, unit, mu, description FROM spends ORDER BY id")
-    return tuple(Spend(*row) for row in rows)
+    rows = connection.execute(
+        "SELECT time, dataset, unit, mu, description, receipt FROM spends ORDER BY id"
+    )
+    return tuple(Spend(time, name, _decode(unit), *rest) for time, name, unit, *rest in rows)
+
+
+def has_receipt(connection: sqlite3.Connection, dataset: str, receipt: str | None) -> bool:
+    """Return whether an entry of the data set has this receipt."""
+    rows = connection.execute(
+        "SELECT 1 FROM spends WHERE dataset = ? AND receipt = ?", (dataset, receipt)
+    )
+    return rows.fetchone() is not None
 
 
 def write_spend(
-    connection: sqlite3.Connection, dataset: str, unit: str, mu: float, description: str
+    connection: sqlite3.Connection,
+    dataset: str,
+    unit: Unit,
+    mu: float,
+    description: str,
+    receipt: str | None,
 ) -> None:
     """Add an entry."""
     time = datetime.now(UTC).isoformat(timespec="seconds")
     connection.execute(
-        "INSERT INTO spends (time, dataset, unit, mu, description) VALUES (?, ?, ?, ?, ?)",
-        (time, dataset, unit, mu, description),
+        "INSERT INTO spends (time, dataset, unit, mu, description, receipt) "
+        "VALUES (?, ?, ?, ?, ?, ?)",
+        (time, dataset, encode(unit), mu, description, receipt),
     )
+
+
+def encode(unit: Unit) -> str:
+    """Return the text of a unit in the file."""
+    return json.dumps(unit.to_dict(), sort_keys=True)
+
+
+def _decode(text: str) -> Unit:
+    try:
+        return as_unit(json.loads(text))
+    except (ValueError, TypeError):
+        pass
+    raise PrivacyLedgerError("the ledger is damaged: an entry names no unit.")

@@ -15,6 +15,7 @@ from skdpfrechet._validation import check_nonnegative
 from skdpfrechet.privacy._composition import compose
 from skdpfrechet.privacy._gaussian_profile import FloatArray
 from skdpfrechet.privacy._guarantees import GDP
+from skdpfrechet.privacy._units import RECORD, Unit
 
 _SHOWN_DELTA = 1e-5
 _BUDGET_RTOL = 1e-9
@@ -117,10 +118,8 @@ class PrivacyReport:
         What this fit spent; the number that a ledger adds.
     releases : tuple of Release
         Its releases, whose μ² add up to that of `guarantee`.
-    unit : str, default="record"
+    unit : Unit, default=Record()
         What a neighbour replaces.
-    neighbouring : str, default="replace-one"
-        The neighbouring relation.
     notes : tuple of str, default=()
         Sentences printed below the table.
     void_reason : str, optional
@@ -132,6 +131,8 @@ class PrivacyReport:
 
     Attributes
     ----------
+    neighbouring : str
+        The neighbouring relation, that of `unit`, in words.
     total : GDP
         `guarantee` composed with `reused`; `delta`, `epsilon` and `rho` speak of it.
     is_private : bool
@@ -146,7 +147,7 @@ class PrivacyReport:
     ValueError
         If the releases do not add up to `guarantee`.
     TypeError
-        If `guarantee` or `reused` is not a GDP.
+        If `guarantee` or `reused` is not a GDP, or `unit` no unit.
 
     Notes
     -----
@@ -172,8 +173,7 @@ class PrivacyReport:
 
     guarantee: GDP
     releases: tuple[Release, ...]
-    unit: str = "record"
-    neighbouring: str = "replace-one"
+    unit: Unit = RECORD
     notes: tuple[str, ...] = ()
     void_reason: str | None = None
     reused: GDP | None = None
@@ -183,6 +183,8 @@ class PrivacyReport:
         for name, value in (("guarantee", self.guarantee), ("reused", self.reused)):
             if not isinstance(value, GDP) and (name == "guarantee" or value is not None):
                 raise TypeError(f"{name} must be a GDP, got {value!r}.")
+        if not isinstance(self.unit, Unit):
+            raise TypeError(f"unit must be a unit, such as Group('person'), got {self.unit!r}.")
         object.__setattr__(self, "releases", tuple(self.releases))
         object.__setattr__(self, "notes", tuple(self.notes))
         spent = math.hypot(*(release.mu for release in self.releases))
@@ -190,6 +192,11 @@ class PrivacyReport:
             raise ValueError(
                 f"the mu of the releases must compose to {self.guarantee.mu!r}, got {spent!r}."
             )
+
+    @property
+    def neighbouring(self) -> str:
+        """The neighbouring relation in words."""
+        return self.unit.neighbours
 
     @property
     def total(self) -> GDP:
@@ -250,7 +257,7 @@ class PrivacyReport:
             "is_private": self.is_private,
             "caveats": list(self.caveats),
             "void_reason": self.void_reason,
-            "unit": self.unit,
+            "unit": self.unit.to_dict(),
             "neighbouring": self.neighbouring,
             "releases": [
                 {
@@ -293,7 +300,7 @@ class PrivacyReport:
         return [
             *facts,
             ("epsilon", f"{epsilon} at delta = {_SHOWN_DELTA:g}"),
-            ("unit", self.unit),
+            ("unit", str(self.unit)),
             ("neighbours", self.neighbouring),
         ]
 

@@ -282,3 +282,17 @@ def test_success_is_silent_on_standard_error(tmp_path, capsys):
     shown = capsys.readouterr()
     assert shown.err == ""
     assert shown.out.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("table", "space"), [(np.zeros((37, 2, 2)), "euclidean"), (np.zeros((37, 2, 3)), "spd")]
+)
+def test_no_shape_counts_records(fail_release, tmp_path, table, space):
+    """With groups their number is private."""
+    np.save(tmp_path / "x.npy", table)
+    np.save(tmp_path / "groups.npy", np.arange(37) // 5)
+    message = fail_release(
+        tmp_path / "x.npy", "--manifold", space, "--groups", tmp_path / "groups.npy"
+    )
+    assert "(records, 2, " in message
+    assert "37" not in message

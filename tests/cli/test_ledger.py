@@ -6,14 +6,17 @@ import numpy as np
 import pytest
 
 from skdpfrechet._cli import _release, main
-from skdpfrechet.privacy import GDP, PrivacyLedger
+from skdpfrechet.privacy import GDP, Group, PrivacyLedger, Record, SameClass
+from tests.privacy.test_ledger_upgrade import make_old
 
 
 @pytest.fixture
 def ledger(tmp_path, capsys):
     path = tmp_path / "study.ledger"
     assert main(["ledger", "create", str(path), "--mu", "1.2"]) == 0
-    assert capsys.readouterr().out.endswith("with a budget of 1.2-GDP for each data set\n")
+    assert capsys.readouterr().out.endswith(
+        "with a budget of 1.2-GDP for each record of each data set\n"
+    )
     return path
 
 
@@ -45,7 +48,7 @@ def test_create_and_show(ledger, capsys, fail, tmp_path):
 
 def test_a_release_is_recorded(ledger, records, release):
     document, page = release(records, *PLACE, "--ledger", ledger)
-    assert spends(ledger) == [("default", "record", 1.0)]
+    assert spends(ledger) == [("default", Record(), 1.0)]
     note = "recorded in a ledger as a spend of data set 'default'"
     assert note in document["privacy"]["notes"]
     assert "recorded in a ledger" in page
@@ -54,9 +57,9 @@ def test_a_release_is_recorded(ledger, records, release):
 def test_mean_and_variance_are_recorded_under_their_data_set(ledger, records, release, tmp_path):
     np.save(tmp_path / "persons.npy", np.arange(40) // 2)
     release(records, *PLACE, "--variance", "--groups", tmp_path / "persons.npy",
-            "--ledger", ledger, "--dataset", "pilot")  # fmt: skip
+            "--unit", "person", "--ledger", ledger, "--dataset", "pilot")  # fmt: skip
     (_, unit, first), (dataset, _, second) = spends(ledger)
-    assert (unit, dataset) == ("group", "pilot")
+    assert (unit, dataset) == (Group("person"), "pilot")
     np.testing.assert_allclose([first, second], [0.8, 0.6], rtol=1e-14)
     assert 1 - 1e-14 < PrivacyLedger(ledger, dataset="pilot").spent.mu <= 1
 
@@ -103,7 +106,55 @@ def test_a_record_that_is_none_is_paid_for(ledger, fail, tmp_path):
     message = fail("release", tmp_path / "x.npy", *PLACE, "--mu", "1",
                    "--output", tmp_path / "b.json", "--ledger", ledger)  # fmt: skip
     assert "must contain finite numbers only" in message
-    assert spends(ledger) == [("default", "record", 1.0)]
+    assert spends(ledger) == [("default", Record(), 1.0)]
+
+
+def test_units(records, release, fail, tmp_path, capsys):
+    path = tmp_path / "persons.ledger"
+    assert main(["ledger", "create", str(path), "--mu", "1.2", "--unit", "person"]) == 0
+    assert "1.2-GDP for each person (all its records) of each data set" in capsys.readouterr().out
+    np.save(tmp_path / "persons.npy", np.arange(40) // 2)
+    groups = ["--groups", tmp_path / "persons.npy"]
+    argv = ["release", records, *PLACE, "--mu", "1", "--output", tmp_path / "b.json"]
+    assert "--unit needs --groups" in fail(*argv, "--unit", "person")
+    message = fail(*argv, *groups, "--ledger", path)
+    assert "--unit must name what one group is, such as person" in message
+    assert "got record: what protects a record bounds" in fail(*argv, "--ledger", path)
+    assert spends(path) == []
+    document, page = release(records, *PLACE, *groups, "--unit", "person", "--ledger", path)
+    assert document["unit"] == {"kind": "group", "partition": "person"}
+    assert "noise that protects every single person with all its records" in page
+    assert spends(path) == [("default", Group("person"), 1.0)]
+    main(["ledger", "show", str(path)])
+    assert "person (all its records)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "unit"),
+    [
+        ([], Record()),
+        (["--unit", "record"], Record()),
+        (["--same-class"], SameClass(Record())),
+        (["--unit", "person", "--same-class"], SameClass(Group("person"))),
+    ],
+)
+def test_create_for_a_unit(options, unit, tmp_path):
+    path = tmp_path / "study.ledger"
+    assert main(["ledger", "create", str(path), "--mu", "1", *options]) == 0
+    assert PrivacyLedger(path).unit == unit
+
+
+def test_upgrade(tmp_path, capsys, fail, records):
+    path = make_old(tmp_path / "old.ledger")
+    place = ["--mu", "0.1", "--output", tmp_path / "b.json", "--ledger", path]
+    for argv in (["ledger", "show", path], ["release", records, *PLACE, *place]):
+        assert "skdpfrechet ledger upgrade FILE --partition person" in fail(*argv)
+    assert "partition must name what the groups" in fail("ledger", "upgrade", path)
+    assert main(["ledger", "upgrade", str(path), "--partition", "person"]) == 0
+    assert capsys.readouterr().out == f"{path} goes on with a budget of 1-GDP for each record\n"
+    assert [unit for _, unit, _ in spends(path)] == [Group("person"), Record(), Group("person")]
+    assert "present format" in fail("ledger", "upgrade", path, "--partition", "person")
+    assert "there is no ledger" in fail("ledger", "upgrade", tmp_path / "no", "--partition", "x")
 
 
 def test_a_ledger_that_cannot_be_used_stops_the_release(records, fail, tmp_path, monkeypatch):

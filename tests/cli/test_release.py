@@ -135,10 +135,10 @@ def test_the_document_is_what_the_estimators_released(tmp_path, release, monkeyp
     )
     (fit,) = fits
     assert fit.random_state is None
-    assert document["schema"] == "skdpfrechet-release/1"
+    assert document["schema"] == "skdpfrechet-release/2"
     assert document["skdpfrechet_version"] == skdpfrechet.__version__
     assert document["manifold"] == {"name": "SPDAffineInvariant", "size": 2}
-    assert (document["n"], document["unit"], document["mu"]) == (N, "record", 1.0)
+    assert (document["n"], document["unit"], document["mu"]) == (N, {"kind": "record"}, 1.0)
     assert_allclose(document["epsilon"]["epsilon"], 4.377, atol=1e-3)
     assert document["ball"] == {"center": [[2.0, 0.0], [0.0, 2.0]], "radius": 3.0}
     assert document["variance"] is None
@@ -173,14 +173,24 @@ def test_groups_are_the_unit(tmp_path, release, directions, pole):
     (tmp_path / "persons.txt").write_text("".join(f"person {k}\n" for k in persons))
     place = ["--manifold", "sphere", "--radius", "1.2", "--center", pole]
     document, page = release(tmp_path / "x.csv", *place, "--groups", tmp_path / "persons.txt")
-    assert (document["n"], document["unit"]) == (10, "group")
-    assert "10 persons or groups" in page
+    assert (document["n"], document["unit"]) == (10, {"kind": "group", "partition": "group"})
+    assert "Private mean of 10 groups<" in page
+    assert "every single group with all its records" in page
     table = np.column_stack([directions, persons])
     write_csv(tmp_path / "y.csv", table, names=["x", "y", "z", "person"])
-    document, _ = release(
-        tmp_path / "y.csv", *place, "--group-column", "person", output="other.json"
+    document, page = release(
+        tmp_path / "y.csv",
+        *place,
+        "--group-column",
+        "person",
+        "--unit",
+        "<person>",
+        output="other.json",
     )
-    assert (document["n"], document["unit"]) == (10, "group")
+    assert (document["n"], document["unit"]) == (10, {"kind": "group", "partition": "<person>"})
+    assert document["privacy"]["unit"] == document["unit"]
+    assert "10 groups (one for each &lt;person&gt;)" in page
+    assert "<person>" not in page
 
 
 def test_a_private_ball(tmp_path, release, directions):

@@ -176,7 +176,7 @@ def test_refuses_what_needs_all_records(estimator_class, parameters, ledger):
 @pytest.mark.parametrize("estimator_class", [*ESTIMATORS, DPPrincipalGeodesics])
 def test_refuses_groups(estimator_class, ledger):
     with pytest.raises(ValueError, match="must be in memory"):
-        estimator_class("euclidean", radius=1.0, ledger=ledger).fit(
+        estimator_class("euclidean", radius=1.0, unit="person", ledger=ledger).fit(
             unreadable(), groups=np.arange(40) // 2
         )
     assert not ledger.report().spends

@@ -6,6 +6,7 @@ committed; only then is the value of a record read, and noise drawn.
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import pickle
@@ -26,13 +27,17 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from skdpfrechet import DPMDM, DPFrechetMean, DPFrechetVariance, DPPrincipalGeodesics
+from skdpfrechet.inference import MeanRelease
 from skdpfrechet.manifolds import Hyperbolic
 from skdpfrechet.mechanisms import Gaussian, SymmetricGaussian, WrappedGaussian
 from skdpfrechet.privacy import (
     GDP,
+    Group,
     PrivacyBudgetError,
     PrivacyLedger,
     PrivacyLedgerError,
+    Record,
+    SameClass,
     _ledger_store,
 )
 from tests.privacy.test_ledger import (
@@ -43,6 +48,7 @@ from tests.privacy.test_ledger import (
 )
 
 N = 24
+RECORD, PERSON = Record(), Group("person")
 RELEASES = {
     DPFrechetMean: "DPFrechetMean: mean, second moment",
     DPFrechetVariance: "DPFrechetVariance: mean, variance",
@@ -64,7 +70,8 @@ def path(tmp_path):
 
 @pytest.fixture
 def ledger(path):
-    return PrivacyLedger(path, budget=GDP(1.0))
+    """One that takes all estimators, a classifier too."""
+    return PrivacyLedger(path, budget=GDP(1.0), unit=SameClass(Record()))
 
 
 @pytest.fixture
@@ -80,6 +87,10 @@ def spends(ledger):
     return [(spend.unit, spend.mu, spend.description) for spend in ledger.report().spends]
 
 
+def unit_of(estimator_class, plain=RECORD):
+    return SameClass(plain) if estimator_class is DPMDM else plain
+
+
 def assert_not_fitted(estimator):
     learnt = {name for name in vars(estimator) if name.endswith("_")}
     assert learnt <= {"n_features_in_", "feature_names_in_"}
@@ -91,12 +102,16 @@ def assert_not_fitted(estimator):
 
 def test_a_fit_is_one_entry(estimator_class, ledger, X):
     estimator = build(estimator_class, ledger).fit(X, LABELS)
-    assert spends(ledger) == [("record", 0.5, RELEASES[estimator_class])]
+    assert spends(ledger) == [(unit_of(estimator_class), 0.5, RELEASES[estimator_class])]
     report = estimator.privacy_
     assert report.guarantee == ledger.spent == GDP(0.5)
     assert "recorded in a ledger as a spend of data set 'default'" in report.notes
-    estimator.fit(X, LABELS, groups=np.arange(N) // 2)
-    assert spends(ledger)[1:] == [("group", 0.5, RELEASES[estimator_class])]
+    assert report.unit == unit_of(estimator_class)
+    estimator.set_params(unit="person").fit(X, LABELS, groups=np.arange(N) // 2)
+    person = unit_of(estimator_class, PERSON)
+    assert spends(ledger)[1:] == [(person, 0.5, RELEASES[estimator_class])]
+    assert estimator.privacy_.unit == person
+    assert any("a record stays with its person" in note for note in estimator.privacy_.notes)
 
 
 def test_paths_and_handles(estimator_class, path, ledger, X):
@@ -116,7 +131,7 @@ def test_a_private_ball_is_part_of_the_spend(ledger):
     X = np.random.default_rng(0).normal(size=(200, 2))
     ball = {"center": "private", "radius": "private", "outer_radius": 10.0}
     build(DPFrechetMean, ledger, **ball).fit(X)
-    assert spends(ledger) == [("record", 0.5, "DPFrechetMean: ball, mean, second moment")]
+    assert spends(ledger) == [(RECORD, 0.5, "DPFrechetMean: ball, mean, second moment")]
 
 
 def test_the_description_does_not_depend_on_the_records(estimator_class, ledger, X):
@@ -127,15 +142,15 @@ def test_the_description_does_not_depend_on_the_records(estimator_class, ledger,
 
 
 def test_classes_and_persons_charge_the_total_once(ledger, X):
-    fit = build(DPMDM, ledger).fit(X, LABELS, groups=np.arange(N) // 4)
+    fit = build(DPMDM, ledger, unit="person").fit(X, LABELS, groups=np.arange(N) // 4)
     assert [row.mu for row in fit.privacy_.releases] == [0.5 / sqrt(2)] * 2
-    assert spends(ledger) == [("group", 0.5, "DPMDM: mean of every class")]
+    assert spends(ledger) == [(SameClass(PERSON), 0.5, "DPMDM: mean of every class")]
 
 
 def test_a_reused_mean_is_not_charged_again(ledger, X):
     mean = build(DPFrechetMean, ledger).fit(X)
     variance = build(DPFrechetVariance, ledger, mu=0.3, mean=mean.release_).fit(X)
-    assert spends(ledger)[1:] == [("record", 0.3, "DPFrechetVariance: variance")]
+    assert spends(ledger)[1:] == [(RECORD, 0.3, "DPFrechetVariance: variance")]
     assert variance.privacy_.total == ledger.spent
     assert variance.privacy_.guarantee == GDP(0.3)
 
@@ -153,7 +168,7 @@ def test_what_follows_a_fit_costs_nothing(ledger, X):
 
 def test_text_and_state_show_the_path_at_most(estimator_class, path, ledger, X):
     estimator = build(estimator_class, ledger).fit(X, LABELS)
-    assert vars(estimator.ledger) == {"path": str(path), "dataset": "default", "unit": "record"}
+    assert vars(estimator.ledger) == {"path": str(path), "dataset": "default"}
     for text in (repr(estimator), estimator._repr_html_()):
         assert "spent" not in text
         assert "remaining" not in text
@@ -275,8 +290,16 @@ FREE = {
     "no columns": ({}, {"X": np.zeros((N, 0))}, "0 feature"),
     "complex": ({}, {"X": np.zeros((N, 2), dtype=complex)}, "Complex data"),
     "ragged": ({}, {"X": [[0.0], [0.0, 1.0]]}, "X must be a rectangular array"),
-    "groups": ({}, {"groups": np.zeros(3)}, "groups must be one-dimensional"),
-    "no group": ({}, {"groups": [None] * N}, "groups must name a group"),
+    "groups": ({"unit": "person"}, {"groups": np.zeros(3)}, "groups must be one-dimensional"),
+    "no group": ({"unit": "person"}, {"groups": [None] * N}, "groups must name a group"),
+    "unit alone": ({"unit": "person"}, {}, "unit must be None without groups, .* got 'person'"),
+    "no unit": ({}, {"groups": np.arange(N)}, "unit must name the partition .* got None"),
+    "no name": (
+        {"unit": "record"},
+        {"groups": np.arange(N)},
+        "unit must name what a group is, .* got 'record'",
+    ),
+    "unit": ({"unit": 3}, {"groups": np.arange(N)}, "unit must be the name .* got 3"),
 }
 
 
@@ -315,6 +338,128 @@ def test_public_errors_of_one_class_cost_nothing(ledger, X):
         with pytest.raises(ValueError, match=message):
             classifier.fit(np.eye(3)[np.zeros(N, int)], np.arange(N) > 0)
     assert spends(ledger) == []
+
+
+# --- units ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def persons(tmp_path):
+    return PrivacyLedger(tmp_path / "persons.ledger", budget=GDP(1.0), dataset="eeg", unit="person")
+
+
+def test_sessions_do_not_add_up_to_a_person(persons, X):
+    """Two fits by session: whoever has twenty of them would have risked twenty times as much."""
+    sessions, owners = np.arange(N), np.arange(N) // 8
+    mean = build(DPFrechetMean, persons, unit="session", mu=0.7)
+    with pytest.raises(
+        ValueError, match=r"person \(all its records\), got session .*another ledger"
+    ):
+        mean.fit(X, groups=sessions)
+    assert persons.report().spends == ()
+    build(DPFrechetMean, persons, unit="person", mu=0.7).fit(X, groups=owners)
+    assert persons.spent == GDP(0.7)
+
+
+def test_a_ledger_of_persons_takes_no_records(estimator_class, persons, X):
+    with pytest.raises(ValueError, match=r"unit must protect .*Pass groups and unit='person'"):
+        build(estimator_class, persons).fit(X, LABELS)
+    assert persons.report().spends == ()
+
+
+def test_one_data_set_has_one_partition(estimator_class, ledger, X):
+    build(estimator_class, ledger, unit="session", mu=0.1).fit(X, LABELS, groups=np.arange(N) // 2)
+    with pytest.raises(ValueError, match=r"unit must be 'session', .*got 'person'.*another ledger"):
+        build(estimator_class, ledger, unit="person").fit(X, LABELS, groups=np.arange(N) // 4)
+    assert len(spends(ledger)) == 1
+
+
+def test_a_classifier_needs_a_ledger_of_what_keeps_its_class(tmp_path, persons, X):
+    plain = PrivacyLedger(tmp_path / "plain.ledger", budget=GDP(1.0))
+    with pytest.raises(ValueError, match=r"whose class changes.*SameClass\(unit=Record\(\)\)"):
+        build(DPMDM, plain).fit(X, LABELS)
+    with pytest.raises(ValueError, match=r"SameClass\(unit=Group\(partition='person'\)\)"):
+        build(DPMDM, persons, unit="person").fit(X, LABELS, groups=np.arange(N) // 4)
+    assert plain.report().spends == persons.report().spends == ()
+
+
+def test_groups_of_the_ledgers_own_unit_need_no_note(persons, X):
+    fit = build(DPFrechetMean, persons, unit="person").fit(X, groups=np.arange(N) // 4)
+    assert fit.release_.unit == fit.privacy_.unit == PERSON
+    assert not any("stays with" in note for note in fit.privacy_.notes)
+
+
+# --- means that are reused -----------------------------------------------------------------------
+
+
+def reuse(release, ledger, **parameters):
+    return build(DPFrechetVariance, ledger, mu=0.3, mean=release, **parameters)
+
+
+UNPAID = r"mean must be a release that data set '{}' of the ledger has paid for, got one with "
+
+
+def test_a_mean_that_the_ledger_has_not_paid_is_refused(ledger, tmp_path, X):
+    release = DPFrechetMean(radius=2.0, mu=3.0).fit(X).release_
+    assert release.receipt is None
+    other = PrivacyLedger(tmp_path / "other.ledger", budget=GDP(1.0))
+    foreign = build(DPFrechetMean, other).fit(X).release_
+    named = build(DPFrechetMean, ledger.for_dataset("pilot")).fit(X).release_
+    paid = len(spends(ledger))
+    for unpaid in (release, foreign, named):
+        with pytest.raises(ValueError, match=UNPAID.format("default")) as caught:
+            reuse(unpaid, ledger).fit(X)
+        assert repr(unpaid.receipt) in str(caught.value)
+        assert "Fit it with this ledger and data set, or pass mean=None." in str(caught.value)
+    assert len(spends(ledger)) == paid
+    assert reuse(release, None).fit(X).privacy_.reused == GDP(3.0)  # without a ledger as before
+
+
+def test_copies_of_a_paid_mean_are_paid(ledger, X):
+    release = build(DPFrechetMean, ledger).fit(X).release_
+    (spend,) = ledger.report().spends
+    assert release.receipt == spend.receipt == ledger.report().to_dict()["spends"][0]["receipt"]
+    assert len(bytes.fromhex(release.receipt)) == 16
+    kept = MeanRelease.from_dict(json.loads(json.dumps(release.to_dict(), allow_nan=False)))
+    for copied in (release, pickle.loads(pickle.dumps(release)), copy.deepcopy(release), kept):
+        fit = clone(reuse(copied, ledger)).set_params(mu=0.1).fit(X)
+        assert fit.privacy_.reused == release.guarantee
+    again = reuse(fit.release_.mean, ledger).set_params(mu=0.1).fit(X)
+    assert again.release_.mean.receipt == release.receipt
+    assert_array_equal(kept.point, release.point)
+    assert_array_equal(kept.foot, release.foot)
+    for name in ("manifold", "scale", "mechanism", "guarantee", "void_reason", "unit", "receipt"):
+        assert getattr(kept, name) == getattr(release, name)
+
+
+@pytest.mark.parametrize(("backend", "n_jobs"), [("loky", 2), ("threading", 2)])
+def test_folds_reuse_a_paid_mean(ledger, X, backend, n_jobs):
+    release = build(DPFrechetMean, ledger).fit(X).release_
+    pipeline = make_pipeline(reuse(release, ledger).set_params(mu=0.2), LogisticRegression())
+    with parallel_config(backend, n_jobs=n_jobs):
+        cross_val_score(pipeline, X, LABELS, cv=3, error_score="raise")
+    assert len(spends(ledger)) == 4
+
+
+def test_the_mean_of_a_variance_is_paid_with_it(ledger, X):
+    release = build(DPFrechetVariance, ledger).fit(X).release_.mean
+    reuse(release, ledger).fit(X)
+    assert len(spends(ledger)) == 2
+
+
+def test_receipts_are_drawn_anew(ledger, X):
+    """Two fits of the same records by the same parameters have nothing in common."""
+    receipts = [build(DPFrechetMean, ledger, mu=0.1).fit(X).release_.receipt for _ in range(5)]
+    assert len(set(receipts)) == 5
+
+
+def test_a_mean_of_persons_is_reused_for_persons(persons, X):
+    groups = np.arange(N) // 4
+    release = build(DPFrechetMean, persons, unit="person").fit(X, groups=groups).release_
+    fit = reuse(release, persons, unit="person").fit(X, groups=groups)
+    assert fit.privacy_.unit == PERSON
+    with pytest.raises(ValueError, match=r"mean must protect the unit of this fit, session"):
+        reuse(release, persons, unit="session").fit(X, groups=groups)
 
 
 # --- ledgers that cannot be used -----------------------------------------------------------------
@@ -368,7 +513,7 @@ def test_a_locked_file(estimator_class, path, ledger, X, monkeypatch):
 
 def test_a_read_only_file(estimator_class, open_folder, X):  # noqa: F811
     path = open_folder / "study.ledger"
-    ledger = PrivacyLedger(path, budget=GDP(1.0))
+    ledger = PrivacyLedger(path, budget=GDP(1.0), unit=SameClass(RECORD))
     path.chmod(0o444)
     with without_root():
         assert_fails_closed(build(estimator_class, ledger), X, PrivacyLedgerError, "read-only")

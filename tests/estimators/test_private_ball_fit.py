@@ -12,6 +12,7 @@ from skdpfrechet import DPMDM, DPFrechetMean, DPFrechetVariance, DPPrincipalGeod
 from skdpfrechet._solvers import enter_ball
 from skdpfrechet.estimators import _ball
 from skdpfrechet.manifolds import Hyperbolic, SPDAffineInvariant, Sphere
+from skdpfrechet.privacy import Group
 from tests.estimators.test_firewall import assert_same_state, blind_mechanisms  # noqa: F401
 
 ESTIMATORS = [DPFrechetMean, DPFrechetVariance, DPPrincipalGeodesics]
@@ -133,7 +134,7 @@ def test_groups_buy_one_ball(rng):
     X, groups = far_away(rng), np.arange(400) // 4
     fit = DPFrechetMean("spd", mu=2.0, **WIDE).fit(X, groups=groups)
     assert fit.n_samples_ == 100
-    assert fit.privacy_.unit == "group"
+    assert fit.privacy_.unit == Group("group")
 
 
 def test_groups_on_the_whole_sphere(rng):

@@ -27,9 +27,11 @@ from sklearn.base import BaseEstimator, clone
 
 from skdpfrechet.privacy import (
     GDP,
+    Group,
     PrivacyBudgetError,
     PrivacyLedger,
     PrivacyLedgerError,
+    Record,
     _ledger_store,
     compose,
 )
@@ -83,45 +85,31 @@ def test_rounding_neither_refuses_the_last_spend_nor_allows_another(ledger):
 
 @given(st.lists(st.floats(1e-3, 1.0), max_size=12), st.floats(0.1, 3.0), st.floats(1e-9, 4.0))
 def test_a_spend_passes_exactly_when_the_exact_sum_allows_it(spends, budget, mu):
-    totals = [("record", value, 1) for value in spends]
+    totals = [(value, 1) for value in spends]
     before = sum(Fraction(value) ** 2 for value in spends)
     after = before + Fraction(mu) ** 2
     try:
-        check_budget(totals, "d", "record", mu, budget)
+        check_budget(totals, "d", Record(), mu, budget)
     except PrivacyBudgetError:
         used_up = before >= (Fraction(budget) * (1 - TOLERANCE)) ** 2
         assert used_up or after > Fraction(budget) ** 2
     else:
         assert after <= (Fraction(budget) * (1 + Fraction(1, 10**12))) ** 2
-    left = remaining_guarantee(totals, "record", budget)
-    assert left.mu == 0 or compose(spent_guarantee(totals, "record"), left).mu <= budget * (
-        1 + 1e-12
-    )
+    left = remaining_guarantee(totals, budget)
+    assert left.mu == 0 or compose(spent_guarantee(totals), left).mu <= budget * (1 + 1e-12)
     if left.mu > 0:
-        check_budget(totals, "d", "record", left.mu, budget)
+        check_budget(totals, "d", Record(), left.mu, budget)
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-200, 1.0, 1e200, 1e300])
 def test_sums_are_exact_at_every_scale(scale):
-    totals = [("record", 3 * scale, 1), ("record", 2 * scale, 4)]
-    assert spent_guarantee(totals, "record").mu == pytest.approx(5 * scale, rel=1e-15)
-    left = remaining_guarantee(totals, "record", 13 * scale).mu
+    totals = [(3 * scale, 1), (2 * scale, 4)]
+    assert spent_guarantee(totals).mu == pytest.approx(5 * scale, rel=1e-15)
+    left = remaining_guarantee(totals, 13 * scale).mu
     assert left == pytest.approx(12 * scale, rel=1e-15)
-    check_budget(totals, "d", "record", left, 13 * scale)
+    check_budget(totals, "d", Record(), left, 13 * scale)
     with pytest.raises(PrivacyBudgetError):
-        check_budget(totals, "d", "record", 12.001 * scale, 13 * scale)
-
-
-def test_a_group_counts_for_its_records_and_records_never_for_a_group(ledger):
-    groups = ledger.for_unit("group")
-    spend(ledger, 0.6, "record")
-    assert (ledger.spent, groups.spent) == (GDP(0.6), GDP(0.0))
-    spend(ledger, 0.5, "group")
-    assert (ledger.spent, groups.spent) == (compose(GDP(0.6), GDP(0.5)), GDP(0.5))
-    # What is left for a group is bounded by its records, who pay for it too.
-    assert groups.remaining == ledger.remaining
-    with pytest.raises(PrivacyBudgetError, match="for a record of data set 'default'"):
-        spend(ledger, 0.7, "group")
+        check_budget(totals, "d", Record(), 12.001 * scale, 13 * scale)
 
 
 def test_data_sets_have_budgets_of_their_own(ledger):
@@ -141,8 +129,11 @@ def test_a_spend_must_be_positive_and_finite(ledger, mu):
 def test_arguments_are_checked(path, ledger):
     with pytest.raises(TypeError, match="guarantee must be a GDP"):
         ledger.spend(1.0, "record", "mean")
-    with pytest.raises(ValueError, match="unit must be 'record' or 'group', got 'person'"):
-        spend(ledger, 0.1, "person")
+    with pytest.raises(TypeError, match="unit must be 'record', the name of a partition"):
+        spend(ledger, 0.1, 3)
+    for bad in ("", " person", "Record", "a\nb"):
+        with pytest.raises(ValueError, match="partition must"):
+            spend(ledger, 0.1, bad)
     with pytest.raises(TypeError, match="budget must be a GDP"):
         PrivacyLedger(path, budget=1.0)
     with pytest.raises(ValueError, match=r"budget\.mu must be finite"):
@@ -210,7 +201,9 @@ def test_reopening(path, ledger):
 
 def test_who_creates_too_late_changes_nothing(path, ledger):
     spend(ledger, 0.6)
-    _ledger_store.create(ledger.path, 2.0)  # as if the file had appeared after the look for it
+    _ledger_store.create(
+        ledger.path, 2.0, Record()
+    )  # as if the file had appeared after the look for it
     assert (ledger.budget, ledger.spent) == (GDP(1.0), GDP(0.6))
     assert [entry.name for entry in path.parent.iterdir()] == ["study.ledger"]
 
@@ -253,8 +246,10 @@ def test_entries_can_be_neither_changed_nor_deleted(path, ledger):
             "UPDATE spends SET mu = 0.1",
             "DELETE FROM spends",
             "UPDATE budget SET mu = 9.0",
-            "INSERT INTO spends SELECT 9, time, dataset, unit, -1.0, description FROM spends",
-            "INSERT INTO spends SELECT 9, time, dataset, unit, 'NaN', description FROM spends",
+            "UPDATE budget SET unit = 'x'",
+            "INSERT INTO spends SELECT 9, time, dataset, unit, -1.0, description, 'r' FROM spends",
+            "INSERT INTO spends SELECT 9, time, dataset, unit, 'NaN', description, 'r' FROM spends",
+            "INSERT INTO spends SELECT 9, time, dataset, 'record', mu, description, '' FROM spends",
         ):
             with pytest.raises(sqlite3.IntegrityError):
                 connection.execute(statement)
@@ -265,18 +260,22 @@ def test_entries_can_be_neither_changed_nor_deleted(path, ledger):
 
 
 def test_charge(path, ledger):
-    charge(None, math.inf, "record", 0, "mean")
-    charge(ledger, 0.3, "record", None, "mean")
-    charge(str(path), 0.4, "record", None, "mean")
-    charge(path, 0.5, "group", None, "mean")
+    assert charge(None, math.inf, Record(), 0, "mean").receipt is None
+    receipts = [
+        charge(ledger, 0.3, Record(), None, "mean").receipt,
+        charge(str(path), 0.4, Record(), None, "mean").receipt,
+        charge(path, 0.5, Group("person"), None, "mean").receipt,
+    ]
+    assert receipts == [entry.receipt for entry in ledger.report().spends]
+    assert len(set(receipts)) == 3
     assert ledger.spent == compose(GDP(0.3), GDP(0.4), GDP(0.5))
     for seed in (0, 7, True):
         with pytest.raises(ValueError, match="random_state must be None with a ledger"):
-            charge(ledger, 0.1, "record", seed, "mean")
+            charge(ledger, 0.1, Record(), seed, "mean")
     with pytest.raises(ValueError, match="mu must be finite with a ledger"):
-        charge(ledger, math.inf, "record", None, "mean")
+        charge(ledger, math.inf, Record(), None, "mean")
     with pytest.raises(TypeError, match="ledger must be a PrivacyLedger, the path of one or None"):
-        charge(3, 0.1, "record", None, "mean")
+        charge(3, 0.1, Record(), None, "mean")
     assert len(ledger.report().spends) == 3
 
 
@@ -286,7 +285,7 @@ class Fitted(BaseEstimator):
         self.ledger = ledger
 
     def fit(self, X, y=None):
-        charge(self.ledger, self.mu, "record", None, "fit")
+        charge(self.ledger, self.mu, Record(), None, "fit")
         return self
 
 
@@ -556,7 +555,7 @@ def foreign(path):
 
 def other_version(path):
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA user_version = 2")
+        connection.execute("PRAGMA user_version = 3")
 
 
 def folder_instead(path):
@@ -575,7 +574,7 @@ BREAKAGES = {
     "no trigger": (drop_trigger, "damaged: its tables were changed"),
     "no budget": (empty_budget, "damaged: it has no budget"),
     "foreign": (foreign, "is not a ledger"),
-    "version": (other_version, "must have format 1, got 2"),
+    "version": (other_version, "must have format 2, got 3"),
     "folder": (folder_instead, "it is not a file"),
 }
 
@@ -589,7 +588,7 @@ def test_broken_files_are_refused_and_left_alone(path, ledger, name):
     for call in (
         lambda: spend(ledger, 0.1),
         lambda: ledger.remaining,
-        lambda: charge(str(path), 0.1, "record", None, "mean"),
+        lambda: charge(str(path), 0.1, Record(), None, "mean"),
         lambda: PrivacyLedger(path, budget=GDP(1.0)),
     ):
         with pytest.raises(PrivacyLedgerError, match=message) as caught:
@@ -703,22 +702,26 @@ def test_read_only_files_and_folders(open_folder, file_mode, folder_mode):
 
 
 def test_report(ledger):
-    assert str(ledger.report()) == "budget  1-GDP for each data set\nnothing was spent"
+    assert (
+        str(ledger.report()) == "budget  1-GDP for each record of each data set\nnothing was spent"
+    )
     spend(ledger, 0.6)
-    ledger.for_dataset("pilot").spend(GDP(1 / 3), "group", "variance")
+    ledger.for_dataset("pilot").spend(GDP(1 / 3), "person", "variance")
     report = ledger.report()
     lines = [line for line in str(report).splitlines() if line]
-    assert lines[:5] == [
-        "budget  1-GDP for each data set",
-        "data set  unit    releases  spent   remaining",
-        "default   record  1         0.6     0.8",
-        "pilot     record  0         0.3334  0.9428",
-        "pilot     group   1         0.3334  0.9428",
+    assert lines[:4] == [
+        "budget  1-GDP for each record of each data set",
+        "data set  releases  spent   remaining",
+        "default   1         0.6     0.8",
+        "pilot     1         0.3334  0.9428",
     ]
-    assert lines[5].split() == ["time", "(UTC)", "data", "set", "unit", "mu", "description"]
-    assert lines[6].split()[1:] == ["default", "record", "0.6", "mean"]
-    assert lines[7].split()[1:] == ["pilot", "group", "0.3334", "variance"]
-    assert lines[8].startswith("- the line of a record counts group-unit releases too")
+    assert lines[4].split() == ["time", "(UTC)", "data", "set", "unit", "mu", "description"]
+    assert lines[5].split()[1:] == ["default", "record", "0.6", "mean"]
+    assert lines[6].split()[1:] == [
+        "pilot", "person", "(all", "its", "records)", "0.3334", "variance"
+    ]  # fmt: skip
+    (note,) = lines[7:]
+    assert note.startswith("- releases that protect a whole person count for its records, if a")
     with pytest.raises(AttributeError):
         report.budget = GDP(2.0)
 
@@ -730,27 +733,26 @@ def test_report_is_json(ledger):
     (line,) = facts["data_sets"]
     assert line == {
         "data_set": "default",
-        "unit": "record",
         "releases": 1,
         "spent_mu": 0.6,
         "remaining_mu": pytest.approx(0.8),
     }
     (entry,) = facts["spends"]
     assert entry["time"].endswith("+00:00")
-    assert (entry["unit"], entry["mu"], entry["description"]) == ("record", 0.6, "mean")
+    assert facts["unit"] == entry["unit"] == {"kind": "record"}
+    assert (entry["mu"], entry["description"], entry["receipt"]) == (0.6, "mean", None)
 
 
 def test_events_of_dp_accounting_have_the_same_epsilon(ledger):
     for mu in (0.3, 0.3, 0.5):
         spend(ledger, mu)
-    spend(ledger, 0.2, "group")
-    for handle in (ledger, ledger.for_unit("group")):
-        accountant = PLDAccountant()
-        accountant.compose(handle.to_dp_accounting())
-        for delta in (1e-3, 1e-6):
-            exact = handle.spent.epsilon(delta)
-            # The accountant rounds the loss up, to multiples of 1e-4, for each event.
-            assert exact - 1e-9 <= accountant.get_epsilon(delta) <= exact + 1e-3
+    spend(ledger, 0.2, "person")
+    accountant = PLDAccountant()
+    accountant.compose(ledger.to_dp_accounting())
+    for delta in (1e-3, 1e-6):
+        exact = ledger.spent.epsilon(delta)
+        # The accountant rounds the loss up, to multiples of 1e-4, for each event.
+        assert exact - 1e-9 <= accountant.get_epsilon(delta) <= exact + 1e-3
 
 
 @settings(deadline=None, max_examples=10)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skdpfrechet.privacy import GDP, PrivacyReport, PureDP, Release, compose
+from skdpfrechet.privacy import GDP, Group, PrivacyReport, PureDP, Release, compose
 
 ROWS = (
     Release("mean", 0.8, 0.02, 0.025, "wrapped-gaussian", float_safe=True),
@@ -130,7 +130,7 @@ def test_shares_need_a_finite_positive_budget():
 
 
 def test_to_dict_is_strict_json():
-    report = PrivacyReport(GDP(1.0), ROWS, unit="person", reused=GDP(math.inf), notes=("n",))
+    report = PrivacyReport(GDP(1.0), ROWS, unit=Group("person"), reused=GDP(math.inf), notes=("n",))
     content = json.loads(json.dumps(report.to_dict(), allow_nan=False))
     assert content["releases"][1] == {
         "statistic": "second moment",
@@ -151,10 +151,17 @@ def test_to_dict_is_strict_json():
         "is_private": False,
         "caveats": ["NOT PRIVATE: mu is infinite, so nothing is promised."],
         "void_reason": None,
-        "unit": "person",
-        "neighbouring": "replace-one",
+        "unit": {"kind": "group", "partition": "person"},
+        "neighbouring": "replace-one: all records of one person, in any number from one up",
         "notes": ["n"],
     }
+
+
+def test_the_unit_is_a_value():
+    with pytest.raises(TypeError, match=r"unit must be a unit, such as Group\('person'\)"):
+        PrivacyReport(GDP(1.0), ROWS, unit="person")
+    text = str(PrivacyReport(GDP(1.0), ROWS, unit=Group("person")))
+    assert "person (all its records)" in text
 
 
 @pytest.mark.parametrize("mu", [math.sqrt(0.7), 1.0 + 1e-8, math.inf])

@@ -213,6 +213,8 @@ def draw_case(number: int, seed: int = SEED) -> Case:
         ledger=choose(rng, fuzz_ledger.KINDS),
     )
     given = case.parameters
+    if groups is not None and (case.ledger != "none" or rng.random() < 0.5):
+        given["unit"] = "person"
     given.setdefault("invalid", choose(rng, {"raise": 1, "replace": 1}))
     secure = 0.3 * has_flint()
     given.setdefault("noise", choose(rng, {"auto": 0.5, "float": 0.2, "secure": secure}))
@@ -816,10 +818,9 @@ def _check_account(case: Case, fitted: Any) -> Iterator[str]:
             2 * sin(least / 2) if chord else least
         ):
             yield "account: less than the sensitivity of the mean of a flat space"
-    wanted = "group" if case.groups is not None else "record"
     sound = fitted.random_state is None and fitted.mu < inf
     private = sound and all(row.float_safe for row in report.releases)
-    if report.unit != wanted or report.is_private != private:
+    if report.unit != fuzz_ledger.unit_of(case) or report.is_private != private:
         yield "account: wrong unit, or a fit that wrongly calls itself private"
     if (report.void_reason is None and report.total.mu < inf) != sound:
         yield "account: a seeded fit that is not void"

@@ -7,7 +7,15 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from skdpfrechet.privacy import GDP, PrivacyBudgetError, PrivacyLedger
+from skdpfrechet.privacy import (
+    GDP,
+    Group,
+    PrivacyBudgetError,
+    PrivacyLedger,
+    Record,
+    SameClass,
+    Unit,
+)
 
 KINDS = {
     "none": 75.0,
@@ -32,6 +40,8 @@ def open_ledger(case: Any, directory: Path) -> Any:
     if case.ledger == "wrong type":
         return 3
     path = directory / f"{case.ledger}.ledger"
+    # What keeps its class is protected by the fits of all estimators, groups' too.
+    unit = SameClass(Group("person") if case.ledger == "group" else Record())
     if case.ledger == "missing":
         return str(path)
     if case.ledger == "damaged":
@@ -42,17 +52,25 @@ def open_ledger(case: Any, directory: Path) -> Any:
             name.unlink()
         mu = case.parameters["mu"]
         usable = isinstance(mu, float) and 0 < mu < inf
-        PrivacyLedger(path, budget=GDP(mu * (1.5 if case.reuse else 1.0) if usable else 1.0))
+        PrivacyLedger(
+            path, budget=GDP(mu * (1.5 if case.reuse else 1.0) if usable else 1.0), unit=unit
+        )
         return str(path)
     if case.ledger == "poor":
-        return PrivacyLedger(path, budget=GDP(1e-13), dataset=f"case {case.number}")
+        return PrivacyLedger(path, budget=GDP(1e-13), dataset=f"case {case.number}", unit=unit)
     path = directory / f"rich-{case.number // PER_FILE}.ledger"
     name = f"case {case.number}" + " of a study" * (1000 if case.ledger == "long name" else 0)
-    unit = "group" if case.ledger == "group" else "record"
     return PrivacyLedger(path, budget=GDP(1e6), dataset=name, unit=unit)
 
 
-def entries(case: Any, ledger: Any) -> list[tuple[str, float]]:
+def unit_of(case: Any) -> Unit:
+    """Return what the fits of a case protect."""
+    partition = case.parameters.get("unit") or "group"
+    plain = Record() if case.groups is None else Group(partition)
+    return SameClass(plain) if case.estimator == "DPMDM" else plain
+
+
+def entries(case: Any, ledger: Any) -> list[tuple[Unit, float]]:
     """Return unit and μ of what the data set of the case has spent."""
     if case.ledger in ("none", *BROKEN):
         return []
@@ -62,15 +80,17 @@ def entries(case: Any, ledger: Any) -> list[tuple[str, float]]:
 
 
 def check_ledger(
-    case: Any, new: list[tuple[str, float]], error: BaseException | None, about_values: bool
+    case: Any, new: list[tuple[Unit, float]], error: BaseException | None, about_values: bool
 ) -> Iterator[str]:
     """Every release is on record; what failed before the charge is not, what failed after it is."""
     if case.ledger == "none":
         return
-    one = ("record" if case.groups is None else "group", case.parameters["mu"])
+    one = (unit_of(case), case.parameters["mu"])
     fits = 2 if case.reuse else 1
     if error is None:
         allowed = [fits] if case.ledger in ("rich", "exact", "long name", "group") else []
+    elif case.ledger == "group" and case.groups is None:
+        allowed = [0]  # a record bounds nothing of a person
     elif case.ledger in ("poor", *BROKEN) or isinstance(error, PrivacyBudgetError):
         allowed = [0] if not about_values else []  # no value was paid for
     elif about_values:
