@@ -110,6 +110,7 @@ def main(arguments: list[str] | None = None) -> int:
     store = _Store(options.cache, options.fresh)
     code = _digest(*(ast.unparse(parse(f.read_text())) for f in _modules(root, targets)))
     with tempfile.TemporaryDirectory(prefix="mutation-") as scratch:
+        sys.pycache_prefix, sys.dont_write_bytecode = f"{scratch}/bytecode", False
         os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", scratch)
         for target in targets:
             if target.mutants and not _baseline(target, root, Path(scratch), code):

@@ -7,6 +7,7 @@ tests in its own process until one fails, and says which. It is killed when it t
 from __future__ import annotations
 
 import ast
+import gc
 import importlib
 import json
 import os
@@ -102,6 +103,7 @@ def preload(modules: Sequence[str]) -> None:
                 importlib.import_module(name)
             except Exception:
                 continue
+    gc.freeze()
 
 
 def settle_hypothesis() -> None:
@@ -176,17 +178,20 @@ def _run(trial: Trial, root: Path, folder: Path, tell: Callable[[Outcome], None]
     recorder = _Recorder(trial.order)
     if trial.tree is not None:
 
-        def give_up(*_: object) -> None:
-            tell(Outcome("slow", recorder.current))
+        def give_up(verdict: str, test: str) -> None:
+            tell(Outcome(verdict, test))
             os._exit(0)
 
-        signal.signal(signal.SIGVTALRM, give_up)
-        recorder.limits = trial.limits
+        signal.signal(signal.SIGVTALRM, lambda *_: give_up("slow", recorder.current))
+        recorder.give_up, recorder.limits = give_up, trial.limits
     options = ["-q", "-m", "not slow", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    options += ["--assert=plain", "-o", "addopts=--import-mode=importlib"]  # quick, no doctests
     options += ["-W", "ignore::pytest.PytestAssertRewriteWarning", f"--rootdir={root}"]
-    options += [f"--basetemp={folder}"] + (["-x"] if trial.tree is not None else [])
+    options += [f"--basetemp={folder}"]
     status = int(pytest.main([*options, *trial.tests], plugins=[recorder]))
     verdict = {0: "green", 1: "red", 2: "red", 5: "empty"}.get(status, "broken")
+    if trial.tree is not None:
+        return Outcome(verdict)
     usage = resource.getrusage(resource.RUSAGE_SELF)
     seconds = usage.ru_utime + usage.ru_stime
     return Outcome(verdict, recorder.failed, seconds, recorder.durations, _foreign_modules(root))
@@ -211,6 +216,7 @@ class _Recorder:
         self.order, self.failed, self.current = order, "", ""
         self.durations: dict[str, float] = {}
         self.limits: Callable[[str], float] | None = None
+        self.give_up: Callable[[str, str], None] | None = None
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items):
@@ -234,6 +240,8 @@ class _Recorder:
     def _note(self, report):
         if report.failed and not self.failed:
             self.failed = report.nodeid
+            if self.give_up is not None:  # the end of a session takes longer than many a test
+                self.give_up("red", report.nodeid)
 
 
 class _Finder:
