@@ -23,6 +23,14 @@ def test_gdp_never_underreports_and_is_the_next_float(mus):
     assert total == 0 or Fraction(math.nextafter(total, 0)) ** 2 < square
 
 
+@pytest.mark.parametrize("ulps", [-3, -1, 1, 3])
+@pytest.mark.parametrize("mus", [[0.6, 0.8], [3.0, 4.0], [0.1, 0.2, 0.3], [1e-300], [1e-5, 7.0]])
+def test_gdp_rounds_up_whatever_the_library_makes_of_the_root(monkeypatch, mus, ulps):
+    right, hypot = compose(*map(GDP, mus)), math.hypot
+    monkeypatch.setattr(math, "hypot", lambda *x: hypot(*x) + ulps * math.ulp(hypot(*x)))
+    assert compose(*map(GDP, mus)) == right
+
+
 @given(MUS)
 def test_pure_never_underreports_and_is_the_next_float(epsilons):
     total = compose(*map(PureDP, epsilons)).epsilon
