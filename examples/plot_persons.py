@@ -33,8 +33,8 @@ def private_mean(mu=MU):
 # %%
 # One record per person
 # ---------------------
-# Here ``groups`` changes nothing but the report, which now states what is hidden: what ``unit`` says
-# that a group is. The number of persons is public, how many records each has is not.
+# Here ``groups`` changes nothing but the report, which now states what is hidden: a person, as
+# ``unit`` calls a group. The number of persons is public, how many records each has is not.
 
 print(f"{len(eeg.data)} covariances of {len(set(eeg.subject))} persons")
 print(f"\n{private_mean().set_params(unit='person').fit(eeg.data, groups=eeg.subject).privacy_}\n")
