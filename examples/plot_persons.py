@@ -76,7 +76,7 @@ print(f"simulated: {len(epochs)} trials of {N_PERSONS} persons, 3 to {MOST_TRIAL
 with config_context(enable_metadata_routing=True):
     pipeline = make_pipeline(
         Covariances("scm"),
-        private_mean().set_fit_request(groups=True),
+        private_mean().set_params(unit="person").set_fit_request(groups=True),
     )
     by_person = pipeline.fit(epochs, groups=person)[-1]
     by_trial = make_pipeline(Covariances("scm"), private_mean()).fit(epochs)[-1]

@@ -62,8 +62,8 @@ def _way_out(limit: Unit, unit: Unit) -> str:
 
 def _another(unit: str, whom: str) -> str:
     return (
-        f"use another ledger, with unit={unit}, a separate account: neither of the two says what both "
-        f"together reveal of {whom}."
+        f"use another ledger, with unit={unit}, a separate account: neither of the two says what "
+        f"both together reveal of {whom}."
     )
 
 
