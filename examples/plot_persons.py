@@ -33,8 +33,8 @@ def private_mean(mu=MU):
 # %%
 # One record per person
 # ---------------------
-# Here ``groups`` changes nothing but the report, which now states what is hidden: what ``unit``
-# says that a group is. The number of persons is public, how many records each has is not.
+# Here ``groups`` changes nothing but the report, which now states what is hidden: a person, as
+# ``unit`` calls a group. The number of persons is public, how many records each has is not.
 
 print(f"{len(eeg.data)} covariances of {len(set(eeg.subject))} persons")
 print(f"\n{private_mean().set_params(unit='person').fit(eeg.data, groups=eeg.subject).privacy_}\n")
@@ -76,7 +76,7 @@ print(f"simulated: {len(epochs)} trials of {N_PERSONS} persons, 3 to {MOST_TRIAL
 with config_context(enable_metadata_routing=True):
     pipeline = make_pipeline(
         Covariances("scm"),
-        private_mean().set_fit_request(groups=True),
+        private_mean().set_params(unit="person").set_fit_request(groups=True),
     )
     by_person = pipeline.fit(epochs, groups=person)[-1]
     by_trial = make_pipeline(Covariances("scm"), private_mean()).fit(epochs)[-1]

@@ -31,7 +31,7 @@ KEY_LINES = {
         rf"TP10 +{NUMBER} +{INTERVAL}",
         rf"private Fréchet variance {NUMBER}, 95 % interval {INTERVAL}",
         "guarantee +0.8-GDP",
-        "unit +group",
+        r"unit +person \(all its records\)",
         "mean +0.75.*wrapped-gaussian",
         "second moment +0.27.*gaussian",
         "guarantee +0.6-GDP\nreused release +0.8-GDP\ntotal +1-GDP",
@@ -71,10 +71,11 @@ KEY_LINES = {
     "plot_persons.py": (
         "64 covariances of 64 persons",
         "guarantee +1-GDP",
-        "unit +group",
+        r"unit +person \(all its records\)",
         r"simulated: \d+ trials of 64 persons, 3 to 12 each",
         "dpfrechetmean +DPFrechetMean +private +1-GDP per fit",
-        rf"groups: unit group, n = 64, noise of the mean 0\.17\d per coordinate\n"
+        r"groups: unit person \(all its records\), n = 64, "
+        rf"noise of the mean 0\.17\d per coordinate\n"
         rf" no groups: unit record, n = \d+, noise of the mean {NUMBER} per coordinate",
         r"12 trials: 12-GDP, ε = 122\.32 at δ = 1e-5",
         r"no groups, one trial replaced: +0\.\d\d\n"

@@ -417,7 +417,7 @@ def _check_paid(reused: Reused, paid: bool, dataset: str) -> None:
         raise ValueError(
             f"{reused.name} must be a release that data set {dataset!r} of the ledger has paid "
             f"for, got one with receipt={reused.receipt!r}, which is not there: its cost would be "
-            f"in no sum. Fit it with this ledger and data set, or pass {reused.name}=None."
+            f"in no sum; fit it with this ledger and data set, or pass {reused.name}=None."
         )
 
 

@@ -38,7 +38,7 @@ def check_unit(limit: Unit, unit: Unit, held: Iterable[Unit], dataset: str) -> N
             raise ValueError(
                 f"unit must be {other!r}, the partition of data set {dataset!r} of this ledger, "
                 f"got {named!r}: one {other} may be in several groups of the other partition, and "
-                f"no sum would say what both reveal. Pass the groups of unit={other!r}, or "
+                f"no sum would say what both reveal; pass the groups of unit={other!r}, or "
                 f"{_another(repr(named), f'one {other}')}"
             )
 
@@ -48,13 +48,13 @@ def _way_out(limit: Unit, unit: Unit) -> str:
     if wanted is not None and partition_of(unit) != wanted:
         what = "a record" if partition_of(unit) is None else "a group of another partition"
         return (
-            f"what protects {what} bounds nothing of one {wanted} with several. Pass groups and "
+            f"what protects {what} bounds nothing of one {wanted} with several; pass groups and "
             f"unit={wanted!r} to the fit, or "
             f"{_another(repr(partition_of(unit) or 'record'), f'one {wanted}')}"
         )
     assert isinstance(limit, Record | Group)  # what keeps its class is protected by all the rest
     return (
-        "it does not protect one whose class changes. Use another ledger, with "
+        "it does not protect one whose class changes; use another ledger, with "
         f"unit={SameClass(limit)!r}: it counts releases without classes as well, and its budget "
         "holds for all that keep their class."
     )
@@ -62,8 +62,8 @@ def _way_out(limit: Unit, unit: Unit) -> str:
 
 def _another(unit: str, whom: str) -> str:
     return (
-        f"use another ledger, with unit={unit}. That is a separate account: neither says what both "
-        f"together reveal of {whom}."
+        f"use another ledger, with unit={unit}, a separate account: neither of the two says what "
+        f"both together reveal of {whom}."
     )
 
 

@@ -362,7 +362,7 @@ def test_sessions_do_not_add_up_to_a_person(persons, X):
 
 
 def test_a_ledger_of_persons_takes_no_records(estimator_class, persons, X):
-    with pytest.raises(ValueError, match=r"unit must protect .*Pass groups and unit='person'"):
+    with pytest.raises(ValueError, match=r"unit must protect .*pass groups and unit='person'"):
         build(estimator_class, persons).fit(X, LABELS)
     assert persons.report().spends == ()
 
@@ -410,7 +410,7 @@ def test_a_mean_that_the_ledger_has_not_paid_is_refused(ledger, tmp_path, X):
         with pytest.raises(ValueError, match=UNPAID.format("default")) as caught:
             reuse(unpaid, ledger).fit(X)
         assert repr(unpaid.receipt) in str(caught.value)
-        assert "Fit it with this ledger and data set, or pass mean=None." in str(caught.value)
+        assert "fit it with this ledger and data set, or pass mean=None." in str(caught.value)
     assert len(spends(ledger)) == paid
     assert reuse(release, None).fit(X).privacy_.reused == GDP(3.0)  # without a ledger as before
 

@@ -198,8 +198,8 @@ def test_a_record_bounds_no_group(path):
     ledger = PrivacyLedger(path, budget=GDP(1.0), unit="person")
     message = (
         r"unit must protect that of this ledger, person \(all its records\), got record: "
-        r"what protects a record bounds nothing of one person with several\. Pass groups and "
-        r"unit='person' to the fit, or use another ledger, with unit='record'\. That is a separate"
+        r"what protects a record bounds nothing of one person with several; pass groups and "
+        r"unit='person' to the fit, or use another ledger, with unit='record', a separate"
     )
     with pytest.raises(ValueError, match=message):
         ledger.spend(GDP(0.1), "record", "mean")
@@ -222,7 +222,7 @@ def test_two_partitions_in_one_data_set_are_refused(path):
 
 def test_one_that_keeps_its_class_is_less_than_one_that_may_not(path, tmp_path):
     ledger = PrivacyLedger(path, budget=GDP(1.0))
-    way_out = r"Use another ledger, with unit=SameClass\(unit=Record\(\)\)"
+    way_out = r"use another ledger, with unit=SameClass\(unit=Record\(\)\)"
     with pytest.raises(ValueError, match=way_out):
         ledger.spend(GDP(0.1), SameClass(Record()), "classifier")
     with pytest.raises(ValueError, match=way_out):

@@ -58,7 +58,8 @@ def open_ledger(case: Any, directory: Path) -> Any:
         return str(path)
     if case.ledger == "poor":
         return PrivacyLedger(path, budget=GDP(1e-13), dataset=f"case {case.number}", unit=unit)
-    path = directory / f"rich-{case.number // PER_FILE}.ledger"
+    kind = "group" if case.ledger == "group" else "rich"
+    path = directory / f"{kind}-{case.number // PER_FILE}.ledger"
     name = f"case {case.number}" + " of a study" * (1000 if case.ledger == "long name" else 0)
     return PrivacyLedger(path, budget=GDP(1e6), dataset=name, unit=unit)
 
@@ -79,6 +80,12 @@ def entries(case: Any, ledger: Any) -> list[tuple[Unit, float]]:
     return [(spend.unit, spend.mu) for spend in spends if spend.dataset == handle.dataset]
 
 
+def refuses(case: Any) -> bool:
+    """Whether the ledger can take no fit of the case."""
+    records = case.ledger == "group" and case.groups is None  # they bound nothing of a person
+    return records or case.ledger in ("poor", *BROKEN)
+
+
 def check_ledger(
     case: Any, new: list[tuple[Unit, float]], error: BaseException | None, about_values: bool
 ) -> Iterator[str]:
@@ -88,10 +95,8 @@ def check_ledger(
     one = (unit_of(case), case.parameters["mu"])
     fits = 2 if case.reuse else 1
     if error is None:
-        allowed = [fits] if case.ledger in ("rich", "exact", "long name", "group") else []
-    elif case.ledger == "group" and case.groups is None:
-        allowed = [0]  # a record bounds nothing of a person
-    elif case.ledger in ("poor", *BROKEN) or isinstance(error, PrivacyBudgetError):
+        allowed = [fits] if not refuses(case) else []
+    elif refuses(case) or isinstance(error, PrivacyBudgetError):
         allowed = [0] if not about_values else []  # no value was paid for
     elif about_values:
         allowed = list(range(1, fits + 1))
