@@ -113,7 +113,7 @@ KEY_LINES = {
     "plot_mdm.py": (
         r"SSVEP: \(405, 8, 8\), classes of 212 and 193\nX-rays: \(624, 5, 5\)",
         "neighbours +replace-one, by a record of the same class; labels and class sizes are public",
-        r"mean of class 1 +1 +100\.0 % +0\.02565 +0\.02565 +wrapped-gaussian",
+        r"mean of class 1 +1 +100\.0 % +0\.02566 +0\.02566 +wrapped-gaussian",
         "dpmdm +DPMDM +private +1-GDP per fit",
         "whitening +Whitening +fitted on data +learns the mean matrix\ndpmdm +DPMDM +void",
         r"Shrinkage +moves another record by 0\.000\nWhitening +moves another record by 0\.026",

@@ -48,9 +48,9 @@ def part(mu: float, share: float) -> float:
     and the root and the product err by 2^-52. The factor takes more than that off, so that the sum
     of μ² over the parts of a fit never exceeds its own μ². A part that is the whole stays whole.
     """
-    if mu == inf or share == 1:
+    if mu == inf:
         return mu
-    value = mu * sqrt(share) * _ROUNDED_DOWN
+    value = mu if share == 1 else mu * sqrt(share) * _ROUNDED_DOWN
     if value < SMALLEST_MU:
         raise ValueError(
             f"mu must give every release at least {SMALLEST_MU:g}, below which float64 cannot "

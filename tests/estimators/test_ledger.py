@@ -14,7 +14,7 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
-from math import inf, sqrt
+from math import inf
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +27,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from skdpfrechet import DPMDM, DPFrechetMean, DPFrechetVariance, DPPrincipalGeodesics
+from skdpfrechet.estimators._budget import part
 from skdpfrechet.inference import MeanRelease
 from skdpfrechet.manifolds import Hyperbolic
 from skdpfrechet.mechanisms import Gaussian, SymmetricGaussian, WrappedGaussian
@@ -143,7 +144,7 @@ def test_the_description_does_not_depend_on_the_records(estimator_class, ledger,
 
 def test_classes_and_persons_charge_the_total_once(ledger, X):
     fit = build(DPMDM, ledger, unit="person").fit(X, LABELS, groups=np.arange(N) // 4)
-    assert [row.mu for row in fit.privacy_.releases] == [0.5 / sqrt(2)] * 2
+    assert [row.mu for row in fit.privacy_.releases] == [part(0.5, 0.5)] * 2
     assert spends(ledger) == [(SameClass(PERSON), 0.5, "DPMDM: mean of every class")]
 
 
@@ -331,7 +332,7 @@ def test_public_errors_of_one_class_cost_nothing(ledger, X):
             build(DPMDM, ledger).fit(X, y)
     far = Hyperbolic(2).exp_coords(Hyperbolic(2).origin, np.array([20.0, 0.0]))
     for parameters, message in (
-        ({"center": far, "radius": 1.0}, "center must be a point around which"),
+        ({"center": far, "radius": 1.0}, "center must be a point near which"),
         ({"radius": 19.0}, "radius must be at most .* n_samples=1,"),  # of one class
     ):
         classifier = DPMDM("hyperbolic", **parameters, mu=0.5, ledger=ledger)

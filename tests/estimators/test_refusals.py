@@ -148,7 +148,8 @@ def test_shapes_and_types(kind, ledger, name, invalid):
     "groups", [np.zeros(3), np.zeros((N, 2)), [None] * N, [nan] * N, "abc", 3.0, [{}] * N]
 )
 def test_groups(kind, ledger, groups):
-    message = refuse(ledger, kind("euclidean", radius=1.0, ledger=ledger), groups=groups)
+    estimator = kind("euclidean", radius=1.0, ledger=ledger, unit="person")
+    message = refuse(ledger, estimator, groups=groups)
     assert message.startswith("groups must")
     assert str(N) not in message
 

@@ -7,7 +7,7 @@ is as large as its bound and points the worst way. Where a real error is easy to
 from __future__ import annotations
 
 from fractions import Fraction
-from math import inf, pi, sqrt
+from math import inf, pi, sqrt, tan
 
 import numpy as np
 import pytest
@@ -58,29 +58,34 @@ def test_computed_means_on_a_line_with_every_error_at_its_worst(manifold, radius
 
 @pytest.mark.parametrize("certified", [True, False])
 @pytest.mark.parametrize(("manifold", "radius", "_"), HADAMARD, ids=repr)
-def test_a_mean_of_one_record_stays_in_the_ball(manifold, radius, _, certified):
+def test_without_a_certificate_the_ball_bounds_the_mean(
+    monkeypatch, manifold, radius, _, certified
+):
+    if not certified:
+        monkeypatch.setattr(sensitivity, "MOST_PASSES", 0)
     n = 1 if certified else 100
     error = Fraction(sensitivity.log_error(manifold, radius, n))
     diameter = 2 * (Fraction(radius) + error) + 2 * error
-    bound = Fraction(sensitivity.computed_mean(manifold, radius, n, certified=certified))
+    bound = Fraction(sensitivity.computed_mean(manifold, radius, n))
     assert diameter <= bound <= diameter * ROOM
 
 
-def test_no_point_of_a_sphere_is_farther_than_its_diameter():
+def test_no_point_of_a_sphere_is_farther_than_its_diameter(monkeypatch):
     assert sensitivity.ball_diameter(Sphere(2), 1.5707963, 1) <= pi
-    wide = sensitivity.computed_mean(Sphere(2), 1.5, 10**6, certified=False)
-    assert 3.0 < wide < 3.0 * (1 + 1e-10)
     near = sensitivity.computed_mean(Sphere(2), 1.5, 10**6)
     assert near == pytest.approx(sensitivity.frechet_mean(Sphere(2), 1.5, 10**6), rel=0.25)
+    monkeypatch.setattr(sensitivity, "MOST_PASSES", 0)
+    wide = sensitivity.computed_mean(Sphere(2), 1.5, 10**6)
+    assert 3.0 < wide < 3.0 * (1 + 1e-10)
 
 
 @pytest.mark.parametrize("radius", [0.5, 0.78, 1.2, 1.5])
-def test_slack_on_a_sphere_counts_both_means_over_the_modulus(radius):
+def test_slack_on_a_sphere_counts_both_means(radius):
     manifold, n = Sphere(2), 50
     g = Fraction(sensitivity.mean_tolerance(manifold, radius, n))
     unseen = Fraction(sensitivity.float_log_error(manifold, radius, n))
-    modulus = Fraction(sensitivity.residual_modulus(manifold, radius))
-    reached = 2 * (g + unseen) / modulus
+    # No residual moves a mean by less than tan(r)/r times its length, where records spread across.
+    reached = 2 * (g + unseen) * Fraction(tan(radius) / radius)
     assert reached <= Fraction(sensitivity.mean_slack(manifold, radius, n)) * ROOM
     exact = Fraction(sensitivity.frechet_mean(manifold, radius, n))
     coordinates = 2 * Fraction(sensitivity.log_error(manifold, radius, n))
@@ -91,7 +96,7 @@ def test_the_residual_is_not_asked_to_be_smaller_than_its_own_error():
     for manifold, radius, n in HADAMARD:
         g = sensitivity.mean_tolerance(manifold, radius, n)
         assert g >= sensitivity.float_log_error(manifold, radius, n)
-        assert 1e-4 * 2 * radius / n <= g <= 0.011 * 2 * radius / n
+        assert 1e-4 * 2 * radius / n <= g <= 0.033 * 2 * radius / n
 
 
 def exact_mean(values):
@@ -102,7 +107,7 @@ def test_running_sums_of_equal_records_err_by_more_than_one_logarithm():
     n, radius = 100_000, 0.1
     X = np.full((n, 2), 0.07)
     sample = load(Euclidean(2), X)
-    mean = sample.mean(np.zeros(2), radius, 0.0, inf, 10)[0]
+    mean = sample.mean(np.zeros(2), radius, 0.0, 10)[0]
     error = abs(Fraction(float(mean[0])) - exact_mean(X[:, 0]))
     assert error > Fraction(sensitivity.log_error(Euclidean(2), radius, n))
     assert 2 * error < Fraction(sensitivity.running_sum(radius, n))
@@ -213,6 +218,14 @@ def test_group_means_are_put_back_into_the_ball(monkeypatch, manifold):
 
     class Lost:
         """A sample whose solver fails."""
+
+        manifold, n = local.model, 2
+
+        def reference(self):
+            return self
+
+        def mean_log(self, p):
+            return np.full(2, np.nan)
 
         def mean(self, *arguments):
             return outside, np.asarray(inf)

@@ -41,10 +41,10 @@ def exceeds(case, promise=1.0):
 def test_catches_a_wrong_divisor(monkeypatch):
     """The mean divides by n - 1 while the noise is scaled to n."""
 
-    def wrong(manifold, points, start, **options):
+    def wrong(points, start, **options):
         return points.points.sum(axis=0) / (points.n - 1)
 
-    monkeypatch.setattr(_private_mean, "frechet_mean", wrong)
+    monkeypatch.setattr(_private_mean, "point_of_ball", wrong)
     assert exceeds(mean_case("n - 1", PLANE, 1.0, n=2, confidence_level=None))
 
 
