@@ -109,7 +109,7 @@ def main(arguments: list[str] | None = None) -> int:
     settle_hypothesis()
     store = _Store(options.cache, options.fresh)
     code = _digest(*(ast.unparse(parse(f.read_text())) for f in _modules(root, targets)))
-    with tempfile.TemporaryDirectory(prefix="mutation-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="mutation-", ignore_cleanup_errors=True) as scratch:
         sys.pycache_prefix, sys.dont_write_bytecode = f"{scratch}/bytecode", False
         os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", scratch)
         for target in targets:

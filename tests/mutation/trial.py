@@ -190,8 +190,8 @@ def _run(trial: Trial, root: Path, folder: Path, tell: Callable[[Outcome], None]
     options += [f"--basetemp={folder}"]
     status = int(pytest.main([*options, *trial.tests], plugins=[recorder]))
     verdict = {0: "green", 1: "red", 2: "red", 5: "empty"}.get(status, "broken")
-    if trial.tree is not None:
-        return Outcome(verdict)
+    if trial.tree is not None:  # a conftest.py that cannot import the module is no usage error
+        return Outcome("red" if verdict == "broken" else verdict)
     usage = resource.getrusage(resource.RUSAGE_SELF)
     seconds = usage.ru_utime + usage.ru_stime
     return Outcome(verdict, recorder.failed, seconds, recorder.durations, _foreign_modules(root))
