@@ -64,7 +64,7 @@ class Target:
 
     file: str
     tests: list[str]
-    only: list[str]
+    match: str
     arguments: dict[str, str]
     tree: ast.Module
     mutants: list[Mutant]
@@ -177,7 +177,7 @@ def _targets(root: Path, options: argparse.Namespace) -> list[Target]:
             Target(
                 file,
                 entry["tests"],
-                entry.get("only", []),
+                entry.get("match", ""),
                 argued.get(file, {}),
                 tree,
                 chosen,
@@ -243,7 +243,7 @@ def _baseline(target: Target, root: Path, scratch: Path, code: str) -> bool:
     }
     files |= {folder / "conftest.py" for f in files for folder in f.parents}
     target.digest = _digest(
-        code, *target.tests, *(f.read_text() for f in sorted(files) if f.is_file())
+        code, *target.tests, target.match, *(f.read_text() for f in sorted(files) if f.is_file())
     )
     return True
 
@@ -254,7 +254,7 @@ def _trial(target: Target, root: Path, tree: ast.Module | None, order, seconds: 
     def limit(test: str) -> float:
         return _FACTOR * target.order.get(test, 0.0) + _GRACE
 
-    return Trial(name, root / target.file, tree, target.tests, order, limit, seconds)
+    return Trial(name, root / target.file, tree, target.tests, target.match, order, limit, seconds)
 
 
 def _try(target: Target, root: Path, scratch: Path, jobs: int, store: _Store) -> None:

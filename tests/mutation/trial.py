@@ -40,6 +40,7 @@ class Trial:
     file: Path
     tree: ast.Module | None
     tests: Sequence[str]
+    match: str  # as pytest's -k
     order: Callable[[str], float]  # tests with smaller values first
     limits: Callable[[str], float]  # seconds of the processor that a test may take
     seconds: int  # of the processor, for all
@@ -188,6 +189,7 @@ def _run(trial: Trial, root: Path, folder: Path, tell: Callable[[Outcome], None]
     options += ["--assert=plain", "-o", "addopts=--import-mode=importlib"]  # quick, no doctests
     options += ["-W", "ignore::pytest.PytestAssertRewriteWarning", f"--rootdir={root}"]
     options += [f"--basetemp={folder}"]
+    options += ["-k", trial.match] if trial.match else []
     status = int(pytest.main([*options, *trial.tests], plugins=[recorder]))
     verdict = {0: "green", 1: "red", 2: "red", 5: "empty"}.get(status, "broken")
     if trial.tree is not None:  # a conftest.py that cannot import the module is no usage error
