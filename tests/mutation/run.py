@@ -19,6 +19,7 @@ import hashlib
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -99,6 +100,7 @@ def main(arguments: list[str] | None = None) -> int:
     os.chdir(root)
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that no child is left behind
     targets = _targets(root, options)
     if options.list:
         for target in targets:

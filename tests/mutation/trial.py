@@ -77,22 +77,24 @@ def outcomes(
 ) -> Iterator[tuple[Trial, Outcome]]:
     """Run trials in `jobs` processes at a time and yield each with its outcome when it is over."""
     running: dict[int, _Child] = {}
-    while True:
-        while len(running) < jobs and (trial := next(trials, None)) is not None:
-            child = _start(trial, root, scratch)
-            running[child.pipe] = child
-        if not running:
-            return
-        ready, _, _ = select.select(list(running), [], [], 0.5)
-        for child in list(running.values()):
-            late = monotonic() > child.deadline
-            if child.pipe in ready or late:
-                data = os.read(child.pipe, 1 << 20) if child.pipe in ready else b""
-                child.data += data
-                if data:
-                    continue
-                del running[child.pipe]
-                yield child.trial, _finish(child, late)
+    try:
+        while True:
+            while len(running) < jobs and (trial := next(trials, None)) is not None:
+                child = _start(trial, root, scratch)
+                running[child.pipe] = child
+            if not running:
+                return
+            ready, _, _ = select.select(list(running), [], [], 0.5)
+            for child in list(running.values()):
+                late = monotonic() > child.deadline
+                if child.pipe in ready and (data := os.read(child.pipe, 1 << 20)):
+                    child.data += data
+                elif child.pipe in ready or late:
+                    del running[child.pipe]
+                    yield child.trial, _finish(child, late)
+    finally:
+        for child in running.values():
+            _finish(child, late=True)
 
 
 def preload(modules: Sequence[str]) -> None:
