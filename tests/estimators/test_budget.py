@@ -64,6 +64,11 @@ def test_a_split_that_sums_to_one_but_for_rounding_is_scaled_to_it(first, off):
     assert ratio == pytest.approx(split["mean"] / split["variance"], rel=1e-14)
 
 
+def test_one_release_leaves_nothing_to_split():
+    with pytest.raises(ValueError, match="None when the whole budget goes to the mean"):
+        mean_shares(1.0, 10, "sharp", {"mean": 1.0}, region=False)
+
+
 @pytest.mark.parametrize("off", [-1.5e-9, 1.5e-9])
 def test_a_split_that_sums_to_something_else_is_refused(off):
     with pytest.raises(ValueError, match="budget_split must sum to 1"):

@@ -235,7 +235,7 @@ def _replacements(node: ast.AST, index: bool) -> Iterator[tuple[str, ast.AST]]:
 
 
 def _binary(node: ast.BinOp) -> Iterator[tuple[str, ast.AST]]:
-    if type(node.op) in _ARITHMETIC:
+    if type(node.op) in _ARITHMETIC and not _is_union(node):
         swapped = _ARITHMETIC[type(node.op)]()
         yield "swap", ast.BinOp(node.left, swapped, node.right)
         yield "drop", node.left
@@ -323,6 +323,16 @@ _CHANGES: dict[type[ast.AST], Callable[..., Iterator[tuple[str, ast.AST]]]] = {
     ast.Call: _call,
     ast.Expr: _statement,
 }
+
+
+def _is_union(node: ast.expr) -> bool:
+    """Return whether an expression is a union of types, such as ``GDP | None``."""
+    if isinstance(node, ast.BinOp):
+        union = isinstance(node.op, ast.BitOr)
+        return union and _is_union(node.left) and _is_union(node.right)
+    if isinstance(node, ast.Name):
+        return node.id[0].isupper()
+    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _name(node: ast.AST) -> str:

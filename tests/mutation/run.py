@@ -19,6 +19,7 @@ import hashlib
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -64,7 +65,7 @@ class Target:
 
     file: str
     tests: list[str]
-    only: list[str]
+    match: str
     arguments: dict[str, str]
     tree: ast.Module
     mutants: list[Mutant]
@@ -99,6 +100,7 @@ def main(arguments: list[str] | None = None) -> int:
     os.chdir(root)
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that no child is left behind
     targets = _targets(root, options)
     if options.list:
         for target in targets:
@@ -109,7 +111,7 @@ def main(arguments: list[str] | None = None) -> int:
     settle_hypothesis()
     store = _Store(options.cache, options.fresh)
     code = _digest(*(ast.unparse(parse(f.read_text())) for f in _modules(root, targets)))
-    with tempfile.TemporaryDirectory(prefix="mutation-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="mutation-", ignore_cleanup_errors=True) as scratch:
         sys.pycache_prefix, sys.dont_write_bytecode = f"{scratch}/bytecode", False
         os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", scratch)
         for target in targets:
@@ -177,7 +179,7 @@ def _targets(root: Path, options: argparse.Namespace) -> list[Target]:
             Target(
                 file,
                 entry["tests"],
-                entry.get("only", []),
+                entry.get("match", ""),
                 argued.get(file, {}),
                 tree,
                 chosen,
@@ -243,7 +245,7 @@ def _baseline(target: Target, root: Path, scratch: Path, code: str) -> bool:
     }
     files |= {folder / "conftest.py" for f in files for folder in f.parents}
     target.digest = _digest(
-        code, *target.tests, *(f.read_text() for f in sorted(files) if f.is_file())
+        code, *target.tests, target.match, *(f.read_text() for f in sorted(files) if f.is_file())
     )
     return True
 
@@ -254,7 +256,7 @@ def _trial(target: Target, root: Path, tree: ast.Module | None, order, seconds: 
     def limit(test: str) -> float:
         return _FACTOR * target.order.get(test, 0.0) + _GRACE
 
-    return Trial(name, root / target.file, tree, target.tests, order, limit, seconds)
+    return Trial(name, root / target.file, tree, target.tests, target.match, order, limit, seconds)
 
 
 def _try(target: Target, root: Path, scratch: Path, jobs: int, store: _Store) -> None:

@@ -81,6 +81,8 @@ def _keys(source):
         ("isinstance(a, b | c)", set()),
         ("f'{2 + a}'", set()),
         ("True", set()),
+        ("GDP | PureDP | None", set()),
+        ("a | b", {"a & b", "a", "b"}),
     ],
 )
 def test_changes_of_an_expression(expression, changes):

@@ -40,6 +40,7 @@ class Trial:
     file: Path
     tree: ast.Module | None
     tests: Sequence[str]
+    match: str  # as pytest's -k
     order: Callable[[str], float]  # tests with smaller values first
     limits: Callable[[str], float]  # seconds of the processor that a test may take
     seconds: int  # of the processor, for all
@@ -76,22 +77,24 @@ def outcomes(
 ) -> Iterator[tuple[Trial, Outcome]]:
     """Run trials in `jobs` processes at a time and yield each with its outcome when it is over."""
     running: dict[int, _Child] = {}
-    while True:
-        while len(running) < jobs and (trial := next(trials, None)) is not None:
-            child = _start(trial, root, scratch)
-            running[child.pipe] = child
-        if not running:
-            return
-        ready, _, _ = select.select(list(running), [], [], 0.5)
-        for child in list(running.values()):
-            late = monotonic() > child.deadline
-            if child.pipe in ready or late:
-                data = os.read(child.pipe, 1 << 20) if child.pipe in ready else b""
-                child.data += data
-                if data:
-                    continue
-                del running[child.pipe]
-                yield child.trial, _finish(child, late)
+    try:
+        while True:
+            while len(running) < jobs and (trial := next(trials, None)) is not None:
+                child = _start(trial, root, scratch)
+                running[child.pipe] = child
+            if not running:
+                return
+            ready, _, _ = select.select(list(running), [], [], 0.5)
+            for child in list(running.values()):
+                late = monotonic() > child.deadline
+                if child.pipe in ready and (data := os.read(child.pipe, 1 << 20)):
+                    child.data += data
+                elif child.pipe in ready or late:
+                    del running[child.pipe]
+                    yield child.trial, _finish(child, late)
+    finally:
+        for child in running.values():
+            _finish(child, late=True)
 
 
 def preload(modules: Sequence[str]) -> None:
@@ -188,10 +191,11 @@ def _run(trial: Trial, root: Path, folder: Path, tell: Callable[[Outcome], None]
     options += ["--assert=plain", "-o", "addopts=--import-mode=importlib"]  # quick, no doctests
     options += ["-W", "ignore::pytest.PytestAssertRewriteWarning", f"--rootdir={root}"]
     options += [f"--basetemp={folder}"]
+    options += ["-k", trial.match] if trial.match else []
     status = int(pytest.main([*options, *trial.tests], plugins=[recorder]))
     verdict = {0: "green", 1: "red", 2: "red", 5: "empty"}.get(status, "broken")
-    if trial.tree is not None:
-        return Outcome(verdict)
+    if trial.tree is not None:  # a conftest.py that cannot import the module is no usage error
+        return Outcome("red" if verdict == "broken" else verdict)
     usage = resource.getrusage(resource.RUSAGE_SELF)
     seconds = usage.ru_utime + usage.ru_stime
     return Outcome(verdict, recorder.failed, seconds, recorder.durations, _foreign_modules(root))
