@@ -2,7 +2,7 @@
 
     python -m tests.mutation.run
     python -m tests.mutation.run --output docs/mutations.md
-    python -m tests.mutation.run --file sensitivity --line 120-160 --operator guard
+    python -m tests.mutation.run --file 'sensitivity|_noise' --line 120-160 --operator guard
     python -m tests.mutation.run --changed main
 
 Files and their tests are in targets.toml. Mutants that no test kills are survivors; those in
@@ -135,7 +135,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--root", type=Path, default=Path("."), help="folder of the project")
     parser.add_argument("--targets", type=Path, default=_HERE / "targets.toml")
     parser.add_argument("--equivalent", type=Path, default=_HERE / "equivalent.toml")
-    parser.add_argument("--file", default="", help="only files whose path contains this")
+    parser.add_argument("--file", default="", help="only files whose path matches this")
     parser.add_argument("--function", default="", help="only functions whose name contains this")
     parser.add_argument("--line", default="", help="only these lines: 12 or 12-20")
     parser.add_argument("--operator", default="", help="only this kind of change")
@@ -162,7 +162,7 @@ def _targets(root: Path, options: argparse.Namespace) -> list[Target]:
     lines = _line_range(options.line)
     found = []
     for file, entry in table.items():
-        if options.file not in file:
+        if not re.search(options.file, file):
             continue
         tree = parse((root / file).read_text())
         everything = [m for m in mutants(tree) if _is_wanted(m.function, entry)]

@@ -151,6 +151,7 @@ def _start(trial: Trial, root: Path, scratch: Path) -> _Child:
         os.close(writer)
         return _Child(trial, process, reader, monotonic() + _WALL * trial.seconds, folder)
     try:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.setpgid(0, 0)
         os.close(reader)
         try:

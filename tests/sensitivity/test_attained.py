@@ -18,7 +18,7 @@ from skdpfrechet.manifolds import Euclidean, Hyperbolic, SPDAffineInvariant, SPD
 EPS = np.finfo(float).eps
 ROOM = 1 + 2.0**-35  # by how much a bound may be rounded up
 EXACT = {"rel": 1e-12, "abs": 0.0}
-RADII = [0.05, 0.4, 0.77, 1.2, 1.5]
+RADII = [0.05, 0.4, 0.6, 0.77, 1.2, 1.5]
 
 
 def curved(kappa, dim=3, injectivity_radius=None):
@@ -61,6 +61,20 @@ def test_a_short_closed_geodesic_limits_the_radius():
     assert sensitivity.radius_limit(curved(1.0, injectivity_radius=pi / 2)) == pi / 4
     assert sensitivity.radius_limit(curved(1e-300, injectivity_radius=3.0)) == 1.5
     assert sensitivity.radius_limit_paper(curved(1.0, injectivity_radius=0.5)) == 0.25
+
+
+def test_curvature_alone_limits_the_radius():
+    # A paraboloid has no closed geodesic; flat and negatively curved spaces have no limit.
+    paraboloid = curved(0.25, injectivity_radius=inf)
+    assert sensitivity.radius_limit(paraboloid) == pi
+    assert sensitivity.radius_limit_paper(paraboloid) == pi / 2
+    for space in (Euclidean(2), Hyperbolic(2), SPDAffineInvariant(2)):
+        assert sensitivity.radius_limit(space) == inf
+        assert sensitivity.radius_limit_paper(space) == inf
+
+
+def test_a_line_is_not_curved():
+    assert sensitivity.frechet_mean(curved(1.0, dim=1), 0.5, 10) == 0.1
 
 
 @pytest.mark.parametrize("radius", RADII)
@@ -126,7 +140,7 @@ def test_distance_to_the_mean_is_the_longest_way_that_a_shrinking_residual_allow
 
 
 @pytest.mark.parametrize("size", [2, 5])
-@pytest.mark.parametrize("n", [1, 30, 10**6])
+@pytest.mark.parametrize("n", [1, 30, 10**6, 10**15])
 @pytest.mark.parametrize("radius", [0.01, 2.0, 40.0])
 def test_log_cap_leaves_an_error_of_a_hundredth_of_the_sensitivity(size, n, radius):
     space = SPDAffineInvariant(size)
@@ -243,13 +257,19 @@ def test_second_moment_of_right_angles_on_a_sphere(distance):
     assert circle == pytest.approx(reach**2 / 4, **EXACT)
 
 
-def test_closed_flat_spaces_are_no_hadamard_spaces():
-    # A flat torus: logarithms do not stretch, but a ball around 0 is all that is known of them.
-    torus = SimpleNamespace(
-        dim=2, sectional_curvature_bounds=(0.0, 0.0), injectivity_radius=2.0, diameter=3.0
+@pytest.mark.parametrize(
+    ("kappa", "injectivity_radius"), [(0.0, 2.0), (0.5, inf)], ids=["flat torus", "paraboloid"]
+)
+def test_hadamard_spaces_are_neither_closed_nor_positively_curved(kappa, injectivity_radius):
+    # On others a ball around 0 is all that is known of the logarithms.
+    space = SimpleNamespace(
+        dim=2,
+        sectional_curvature_bounds=(0.0, kappa),
+        injectivity_radius=injectivity_radius,
+        diameter=3.0,
     )
-    assert sensitivity.second_moment(torus, 1.0, 0.5, 1) == pytest.approx(sqrt(2) * 2.25, **EXACT)
-    assert sensitivity.second_moment(torus, 1.0, 5.0, 1) == pytest.approx(sqrt(2) * 9, **EXACT)
+    assert sensitivity.second_moment(space, 1.0, 0.5, 1) == pytest.approx(sqrt(2) * 2.25, **EXACT)
+    assert sensitivity.second_moment(space, 1.0, 5.0, 1) == pytest.approx(sqrt(2) * 9, **EXACT)
 
 
 @pytest.mark.parametrize("n", [2, 3, 10])
@@ -313,6 +333,10 @@ def test_printed_hessians():
     assert matrices == pytest.approx(4 / 3 * sqrt(4 + 6 * coth**2 + 6), **EXACT)
     hyperbolic = sensitivity.hessian_paper(Hyperbolic(4), 1.0, 3)
     assert hyperbolic == pytest.approx(4 / 3 * sqrt(1 + 3 * coth**2), **EXACT)
+    matrices = sensitivity.hessian_paper(SPDAffineInvariant(2), sqrt(2), 3)
+    assert matrices == pytest.approx(4 / 3 * sqrt(2 + coth**2 + 1), **EXACT)
+    hyperbolic = sensitivity.hessian_paper(Hyperbolic(2), 1.0, 3)
+    assert hyperbolic == pytest.approx(4 / 3 * sqrt(1 + coth**2), **EXACT)
     twice = 2 / tanh(2.0)
     hyperbolic = sensitivity.hessian_paper(Hyperbolic(4), 2.0, 3)
     assert hyperbolic == pytest.approx(4 / 3 * sqrt(1 + 3 * twice**2), **EXACT)
