@@ -109,7 +109,7 @@ def test_no_query_changes_by_more_than_its_row_says(
     ("design", "estimator"),
     [
         ("SPD(2), centre 3 I", "variance around an earlier mean"),
-        ("SPD(3), centre of condition 10⁴", "mean"),
+        ("SPD(2), centre of condition 10⁴", "mean"),
         ("SPD(2), radius 6", "mean"),
         ("S², radius 1.3", "principal geodesics"),
         ("S², radius .7", "variance"),

@@ -77,7 +77,7 @@ def fits(draw):
     if isinstance(space, Sphere):
         radius = draw(st.sampled_from([1e-6, 0.3, 1.2, 1.5, 1.562, 1.565, 1.57, 1.5707]))
     else:
-        radius = draw(st.sampled_from([1e-6, 1.0, 5.0, 9.0]))
+        radius = draw(st.sampled_from([1e-5, 1.0, 5.0, 9.0]))
     pool = np.stack(list(extremes(space, radius)))
     kinds = draw(st.lists(st.integers(0, len(pool) - 1), min_size=1, max_size=4))
     n = draw(st.sampled_from([4, 5, 64]))

@@ -131,8 +131,8 @@ def _euclidean_design():
 
 DESIGNS = {
     "SPD(2), centre 3 I": lambda: _spd_design(3.0 * np.eye(2), 2.0),
-    "SPD(3), centre of condition 10⁴": lambda: _spd_design(
-        np.array([[1.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 1e-4]]), 1.5
+    "SPD(2), centre of condition 10⁴": lambda: _spd_design(
+        np.array([[1.0, 0.005], [0.005, 1e-4]]), 1.5
     ),
     "SPD(2), radius 6": lambda: _spd_design(np.eye(2), 6.0),
     "S², radius .7": lambda: _sphere_design(2, 0.7),
