@@ -126,7 +126,7 @@ def gdp_delta(mu: ArrayLike, epsilon: ArrayLike) -> float | FloatArray:
     -------
     float or ndarray
         δ in [0, 1]; a Python float when both arguments are scalars. It is never below δ_μ(ε), and
-        above it by at most 6e-15 (1 + |log δ|) of itself, down to the smallest positive float,
+        above it by at most ``6e-15 (1 + |log δ|)`` of itself, down to the smallest positive float,
         which stands for all that is less; 0 only if μ = 0 or ε = ∞.
 
     Raises
