@@ -20,7 +20,7 @@ from skdpfrechet.estimators._budget import part
 from skdpfrechet.estimators._groups import check_groups, check_unit, without_counts
 from skdpfrechet.estimators._mean import DPFrechetMean
 from skdpfrechet.estimators._mechanisms import make_generator
-from skdpfrechet.estimators._plan import check_mu, enter, pay, read
+from skdpfrechet.estimators._plan import check_mu, enter, pay
 from skdpfrechet.estimators._records import look
 from skdpfrechet.manifolds import resolve_manifold
 from skdpfrechet.privacy import GDP, PrivacyReport, Record, SameClass, Unit
@@ -268,9 +268,9 @@ class DPMDM(ClassifierMixin, _DPEstimator):
             for mean, rows in zip(means, members, strict=True)
         ]
         paid = pay(self, mu, unit, ["mean of every class"])
-        records = read(self, plans[0], unread)
+        points, epsilon = unread.numbers(replace=self.invalid == "replace")
         for mean, plan, rows in zip(means, plans, members, strict=True):
-            mean._release(plan, enter(plan, records[rows], self.calibration))
+            mean._release(plan, enter(mean, plan, points[rows], epsilon))
         self.classes_ = classes
         self.means_ = np.stack([mean.mean_ for mean in means])
         self.manifold_ = manifold

@@ -168,14 +168,8 @@ def pay(
     return charge(estimator.ledger, mu, unit, estimator.random_state, description, reused)
 
 
-def read(estimator, plan: FitPlan, unread: Unread) -> Records:
-    """Read the records; those that are none raise or are replaced, as the estimator wants it."""
-    points, epsilon = unread.numbers(replace=estimator.invalid == "replace")
-    return _admit(estimator, plan, points, epsilon)
-
-
 def read_into_ball(estimator, plan: FitPlan, unread: Unread) -> BallProblem:
-    """Do what `read` and `enter` do, checking records on their way into a public ball.
+    """Read the records, and do what `enter` does with them.
 
     Records too large for memory are not read here, but by every pass of the fit.
     """
@@ -185,29 +179,30 @@ def read_into_ball(estimator, plan: FitPlan, unread: Unread) -> BallProblem:
         reader = Reader(plan.manifold, ball, plan.n, replace, unread.typed)
         blocks = read_blocks(reader, unread)
         return _problem(plan, Settled(ball.center, ball.radius, ball.local, blocks))
-    points, epsilon = unread.numbers(replace=estimator.invalid == "replace")
+    return enter(estimator, plan, *unread.numbers(replace=estimator.invalid == "replace"))
+
+
+def enter(estimator, plan: FitPlan, points: Array, epsilon: float) -> BallProblem:
+    """Move what was read into the ball, which is released here if it is to be found.
+
+    What is no point raises or is replaced, as the estimator wants it; on their way into a public
+    ball most records are checked in passing. A group of records becomes one point. `epsilon` is the
+    rounding unit of the type that the records came in.
+    """
     if isinstance(plan.ball, PublicBall):
 
         def admit_some(some: Array) -> Array:
             return _admit(estimator, plan, some, epsilon).points
 
         return _problem(plan, enter_public(plan.ball, points, plan.codes, plan.n, admit_some))
-    return enter(plan, _admit(estimator, plan, points, epsilon), estimator.calibration)
-
-
-def enter(plan: FitPlan, records: Records, calibration: str) -> BallProblem:
-    """Move the records into the ball, which is released here if it is to be found.
-
-    A group of records becomes one point.
-    """
     settled = settle(
         plan.ball,
         plan.manifold,
-        records,
+        _admit(estimator, plan, points, epsilon),
         plan.codes,
         plan.n,
         plan.mu,
-        calibration,
+        estimator.calibration,
         plan.secure,
         plan.rng,
     )

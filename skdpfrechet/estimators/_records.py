@@ -63,9 +63,6 @@ class Records:
     points: Array
     replaced: Array | None = None
 
-    def __getitem__(self, rows: Array) -> Records:
-        return Records(self.points[rows], None if self.replaced is None else self.replaced[rows])
-
 
 def look(estimator, X, *, reset: bool, blocks: bool = False, grouped: bool = False) -> Unread:
     """Check the shape and the type of X, and set or check the number and names of its columns.
